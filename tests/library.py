@@ -20,13 +20,14 @@ from laststand.chaos.play.run_order import RunOrder
 from laststand.chaos.scenario.scenario import Scenario
 from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario
 from laststand.emulator.core import events
+from laststand.emulator.core.client.steps import ClientRecord
 from laststand.emulator.core.eras import era_rules
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
-from laststand.emulator.simulator.nodes.observer import ClientRecord, Observer
+from laststand.emulator.simulator.nodes.observer import Observer
 from laststand.emulator.simulator.oracle.oracle import Oracle
 from laststand.emulator.simulator.run.kinds import make_checks
 from laststand.emulator.verification.judge_here import judge_here

@@ -10,12 +10,11 @@ from laststand.emulator.client.counters import Counters
 from laststand.emulator.client.pace import TICK_MS, Pace, TransactionPace
 from laststand.emulator.core import events
 from laststand.emulator.core.client.consumer import Phase
-from laststand.emulator.core.client.steps import PollRecorded, SendRecorded
+from laststand.emulator.core.client.steps import ClientRecord, PollRecorded, SendRecorded
 from laststand.emulator.core.types import Acks, NodeId, TopicPartition
 from laststand.emulator.plan.nodes import HARNESS
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.nodes.nodes import ConsumerNode, ProducerNode, TransactionalProducerNode
-from laststand.emulator.simulator.nodes.observer import ClientRecord
 from laststand.emulator.simulator.run.journal import Journal
 
 _MS_PER_S: Final = 1000

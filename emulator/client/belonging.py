@@ -1,23 +1,13 @@
 """One member of a group in the client process: drives its state machine, and can be stopped as by a signal."""
 
 from collections.abc import Sequence
-from typing import assert_never
 
 from laststand.emulator.client.fetches import Fetches
 from laststand.emulator.client.history import History
 from laststand.emulator.client.members import MemberProcess
 from laststand.emulator.client.shell import Links, Shell
 from laststand.emulator.core import effects, inputs
-from laststand.emulator.core.client.steps import (
-    Abandoned,
-    GroupCommitRecorded,
-    GroupIdentity,
-    GroupMemberRecorded,
-    GroupReadRecorded,
-    LeaveOffered,
-    MemberInput,
-    MemberRecord,
-)
+from laststand.emulator.core.client import steps
 from laststand.emulator.core.types import CauseId
 from laststand.emulator.rpc.data_codec import Attachment
 
@@ -35,7 +25,7 @@ class RunningMember:
         self._process = process
         self._history = history
         self._fetches = Fetches(is_committed_only=True)
-        self._shell: Shell[MemberInput, MemberRecord] = Shell(
+        self._shell: Shell[steps.MemberInput, steps.MemberRecord] = Shell(
             core=process,
             links=links,
             history=history,
@@ -50,7 +40,7 @@ class RunningMember:
         return self._process.member.is_over
 
     @property
-    def identity(self) -> GroupIdentity:
+    def identity(self) -> steps.GroupIdentity:
         """The member as commits of positions name it."""
         return self._process.member.identity
 
@@ -60,7 +50,7 @@ class RunningMember:
 
     def leave(self) -> None:
         """Leaves the group."""
-        self._shell.step(LeaveOffered(cause_id=CauseId(self._name)))
+        self._shell.step(steps.LeaveOffered(cause_id=CauseId(self._name)))
 
     def pause(self, *, is_paused: bool) -> None:
         """Pauses the member, or resumes it with the inputs that wait."""
@@ -70,20 +60,12 @@ class RunningMember:
     async def stop(self) -> None:
         """Ends the member without a LeaveGroup request."""
         self._process.is_paused = False
-        self._shell.step(Abandoned(cause_id=CauseId(self._name)))
+        self._shell.step(steps.Abandoned(cause_id=CauseId(self._name)))
         await self._shell.close()
 
     def _attachments(self, request: effects.SendRequest) -> Sequence[Attachment]:
         self._fetches.note_request(request)
         return ()
 
-    def _record(self, recorded: MemberRecord) -> None:
-        match recorded:
-            case GroupMemberRecorded():
-                self._history.add_group_member(recorded, process=self._name)
-            case GroupReadRecorded():
-                self._history.add_group_read(recorded, process=self._name)
-            case GroupCommitRecorded():
-                self._history.add_group_commit(recorded, process=self._name)
-            case _:
-                assert_never(recorded)
+    def _record(self, recorded: steps.MemberRecord) -> None:
+        self._history.add(recorded, process=self._name)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import assert_never
 
 from laststand.emulator.client.config import ConsumerConfig
 from laststand.emulator.client.counters import Counters
@@ -11,14 +10,8 @@ from laststand.emulator.client.fetches import Fetches
 from laststand.emulator.client.history import History
 from laststand.emulator.client.shell import Links, Shell
 from laststand.emulator.core import effects, inputs
+from laststand.emulator.core.client import steps
 from laststand.emulator.core.client.consumer import Consumer, Phase
-from laststand.emulator.core.client.steps import (
-    Abandoned,
-    CommittedReadRecorded,
-    ConsumerInput,
-    FinalReadRecorded,
-    PollRecorded,
-)
 from laststand.emulator.core.types import BrokerId, CauseId, Offset, TopicPartition
 from laststand.emulator.rpc.data_codec import Attachment
 from laststand.emulator.storage.record_codec import StoredRecord
@@ -62,7 +55,9 @@ class RunningConsumer:
             partitions=config.partitions,
             positions=positions,
         )
-        self._shell: Shell[ConsumerInput, PollRecorded | CommittedReadRecorded | FinalReadRecorded] = Shell(
+        self._shell: Shell[
+            steps.ConsumerInput, steps.PollRecorded | steps.CommittedReadRecorded | steps.FinalReadRecorded
+        ] = Shell(
             core=self._core,
             links=links,
             history=history,
@@ -87,26 +82,19 @@ class RunningConsumer:
 
     async def stop(self) -> None:
         """Ends reading."""
-        self._shell.step(Abandoned(cause_id=CauseId(self._config.name)))
+        self._shell.step(steps.Abandoned(cause_id=CauseId(self._config.name)))
         await self._shell.close()
 
     def _attachments(self, request: effects.SendRequest) -> Sequence[Attachment]:
         self._fetches.note_request(request)
         return ()
 
-    def _record(self, recorded: PollRecorded | CommittedReadRecorded | FinalReadRecorded) -> None:
-        match recorded:
-            case PollRecorded():
-                self._history.add_poll(recorded, process=self._config.name, phase=self._phase.value)
-                if self._phase is Phase.LIVE:
-                    self._counters.add_poll(recorded)
-            case FinalReadRecorded():
-                self._history.add_final_read(recorded, process=self._config.name)
-                if recorded.error is not None:
-                    self.errors[str(recorded.partition)] = recorded.error
-                if self._core.is_finished:
-                    self._is_finished.set()
-            case CommittedReadRecorded():
-                self._history.add_committed_read(recorded, process=self._config.name)
-            case _:
-                assert_never(recorded)
+    def _record(self, recorded: steps.PollRecorded | steps.CommittedReadRecorded | steps.FinalReadRecorded) -> None:
+        self._history.add(recorded, process=self._config.name, phase=self._phase.value)
+        if isinstance(recorded, steps.PollRecorded) and self._phase is Phase.LIVE:
+            self._counters.add_poll(recorded)
+        elif isinstance(recorded, steps.FinalReadRecorded):
+            if recorded.error is not None:
+                self.errors[str(recorded.partition)] = recorded.error
+            if self._core.is_finished:
+                self._is_finished.set()

@@ -11,42 +11,15 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.client.history_lines import (
-    committed_read_line,
-    final_read_line,
-    group_commit_line,
-    group_member_line,
-    group_read_line,
-    poll_line,
-    send_line,
-    session_line,
-    transaction_line,
-)
-from laststand.emulator.core.client.steps import (
-    CommittedReadRecorded,
-    FinalReadRecorded,
-    GroupCommitRecorded,
-    GroupMemberRecorded,
-    GroupReadRecorded,
-    PollRecorded,
-    SendRecorded,
-    SessionRecorded,
-    TransactionRecorded,
-)
-from laststand.emulator.core.history import (
-    GroupPositionOperation,
-    HistoryLine,
-    HistorySealed,
-    Operation,
-    OperationType,
-    SendOperation,
-)
+from laststand.emulator.core.client.history_lines import history_line
+from laststand.emulator.core.client.steps import ClientRecord
+from laststand.emulator.core.history import HistoryLine, HistorySealed, Operation, OperationType, SendOperation
 from laststand.emulator.core.packed.layout import SUFFIX
-from laststand.emulator.core.types import Acks, CauseId, NodeId, Offset, TopicId
+from laststand.emulator.core.types import Acks
 from laststand.emulator.storage.line_file import LineFile, line_files, read_lines
 
 HISTORY_FILE: Final = f"history{SUFFIX}"
@@ -55,22 +28,6 @@ HISTORY_FILE: Final = f"history{SUFFIX}"
 _ENCODER: Final = msgspec.json.Encoder()
 _LINE: Final[msgspec.json.Decoder[HistoryLine]] = msgspec.json.Decoder(HistoryLine)
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-
-
-class GroupPosition(NamedTuple):
-    """The content of a line about a position of a group; attributes as in ``GroupPositionOperation``."""
-
-    type: OperationType
-    operation_id: CauseId
-    kind: Literal["commit", "fetch"]
-    group_id: str
-    topic: str
-    topic_id: TopicId | None
-    partition: int
-    node: NodeId
-    offset: Offset | None
-    begun_ns: int
-    error: str | None
 
 
 class History:
@@ -99,59 +56,16 @@ class History:
             _seal(self._file, index=self._next_index)
         self._file.close()
 
-    def add_send(self, recorded: SendRecorded, *, process: str, acks: Acks) -> None:
-        """Adds a line about a batch."""
+    def add(self, recorded: ClientRecord, *, process: str, acks: Acks | None = None, phase: str | None = None) -> None:
+        """Adds the line about an operation; arguments as in ``history_line``."""
         now_ns = time.monotonic_ns()
-        self._add(send_line(recorded, index=self._next_index, time_ns=now_ns, process=process, acks=acks))
-
-    def add_poll(self, recorded: PollRecorded, *, process: str, phase: str) -> None:
-        """Adds a line about a fetch."""
-        now_ns = time.monotonic_ns()
-        self._add(poll_line(recorded, index=self._next_index, time_ns=now_ns, process=process, phase=phase))
-
-    def add_final_read(self, recorded: FinalReadRecorded, *, process: str) -> None:
-        """Adds a line about the end of a final read."""
-        self._add(final_read_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
-
-    def add_transaction(self, recorded: TransactionRecorded, *, process: str) -> None:
-        """Adds a line about a transaction."""
-        self._add(transaction_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
-
-    def add_session(self, recorded: SessionRecorded, *, process: str) -> None:
-        """Adds a line about a session of a transactional producer."""
-        self._add(session_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
-
-    def add_committed_read(self, recorded: CommittedReadRecorded, *, process: str) -> None:
-        """Adds a line about a fetch of a reader of committed records."""
-        self._add(committed_read_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
-
-    def add_group_read(self, recorded: GroupReadRecorded, *, process: str) -> None:
-        """Adds a line with the records that were read for a group."""
-        self._add(group_read_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
-
-    def add_group_commit(self, recorded: GroupCommitRecorded, *, process: str) -> None:
-        """Adds a line about a position that was to be committed."""
-        self._add(group_commit_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
-
-    def add_group_member(self, recorded: GroupMemberRecorded, *, process: str) -> None:
-        """Adds a line about a member of a group."""
-        self._add(group_member_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
-
-    def add_group_position(self, position: GroupPosition, *, process: str) -> None:
-        """Adds a line about a position of a consumer group."""
-        self._add(
-            GroupPositionOperation(
-                index=self._next_index, time_ns=time.monotonic_ns(), process=process, **position._asdict()
-            )
-        )
+        line = history_line(recorded, index=self._next_index, time_ns=now_ns, process=process, acks=acks, phase=phase)
+        _add(self._file, line)
+        self._next_index += 1
 
     def flush(self) -> None:
         """Writes the lines added since the last call."""
         self._file.flush()
-
-    def _add(self, operation: Operation) -> None:
-        _add(self._file, operation)
-        self._next_index += 1
 
 
 def read_history(path: Path) -> list[HistoryLine]:

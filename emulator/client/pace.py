@@ -10,14 +10,8 @@ from typing import Final
 
 from laststand.emulator.client.config import ProducerConfig, TransactionPaceConfig
 from laststand.emulator.core.batch import TransactionResult
+from laststand.emulator.core.client import steps
 from laststand.emulator.core.client.producer import Producer
-from laststand.emulator.core.client.steps import (
-    ConsumptionOffered,
-    RecordsOffered,
-    Source,
-    TransactionOffered,
-    operation_id,
-)
 from laststand.emulator.core.client.transactional_producer import TransactionalProducer
 from laststand.emulator.core.types import CauseId, TopicPartition
 
@@ -43,7 +37,7 @@ class Pace:
         self._next_partition = 0
         self._batch_records_max = max(1, config.batch_size // config.record_size)
 
-    def tick(self, now_s: float) -> Iterator[RecordsOffered]:
+    def tick(self, now_s: float) -> Iterator[steps.RecordsOffered]:
         """Yields the batches that are due, as long as there is room for the next."""
         partitions = [each for each in self._config.partitions if self._producer.may_send_to(each)]
         if not partitions or not self._producer.has_room:
@@ -58,12 +52,12 @@ class Pace:
             yield self.make(partition, count)
             due -= count
 
-    def make(self, partition: TopicPartition, record_count: int) -> RecordsOffered:
+    def make(self, partition: TopicPartition, record_count: int) -> steps.RecordsOffered:
         """Returns a batch of the next records."""
         first = self._next_record_id
         self._next_record_id += record_count
-        return RecordsOffered(
-            cause_id=operation_id(self._config.name, first),
+        return steps.RecordsOffered(
+            cause_id=steps.operation_id(self._config.name, first),
             partition=partition,
             first_record_id=first,
             record_count=record_count,
@@ -84,20 +78,20 @@ class TransactionMaker:
         *,
         records: int,
         result: TransactionResult,
-        source: Source | None = None,
-    ) -> TransactionOffered:
+        source: steps.Source | None = None,
+    ) -> steps.TransactionOffered:
         """Returns the next transaction; arguments as in ``TransactionOffered``."""
         cause_id = CauseId(f"{self._producer}:transaction:{self._transactions}")
         self._transactions += 1
-        return TransactionOffered(
+        return steps.TransactionOffered(
             cause_id=cause_id, partitions=partitions, records=records, result=result, source=source
         )
 
-    def consumption(self, source: Source) -> ConsumptionOffered:
+    def consumption(self, source: steps.Source) -> steps.ConsumptionOffered:
         """Returns the next consumption."""
         cause_id = CauseId(f"{self._producer}:consumption:{self._consumptions}")
         self._consumptions += 1
-        return ConsumptionOffered(cause_id=cause_id, source=source)
+        return steps.ConsumptionOffered(cause_id=cause_id, source=source)
 
 
 class TransactionPace:
@@ -118,7 +112,7 @@ class TransactionPace:
         self._not_before_s = 0.0
         self._made = 0
 
-    def tick(self, now_s: float) -> TransactionOffered | None:
+    def tick(self, now_s: float) -> steps.TransactionOffered | None:
         """Returns the transaction that is due, if one is and none is under way."""
         if self._producer.unfinished or now_s < self._not_before_s:
             return None

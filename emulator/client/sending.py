@@ -8,22 +8,15 @@ from laststand.emulator.client.history import History
 from laststand.emulator.client.shell import Links, Shell
 from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.client import steps
 from laststand.emulator.core.client.producer import Producer
 from laststand.emulator.core.client.settings import ProducerSettings
-from laststand.emulator.core.client.steps import (
-    Abandoned,
-    BatchContent,
-    ProducerInput,
-    RecordsOffered,
-    SendRecorded,
-    operation_id,
-)
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.types import Acks, BrokerId, CauseId
 from laststand.emulator.rpc.data_codec import Attachment
 from laststand.emulator.rpc.outbound import Outcome
 
-EncodeBatch: TypeAlias = Callable[[BatchContent], tuple[bytes, BatchDescriptor]]
+EncodeBatch: TypeAlias = Callable[[steps.BatchContent], tuple[bytes, BatchDescriptor]]
 """Returns a batch's bytes and header. Equal content, equal bytes."""
 
 
@@ -56,7 +49,7 @@ class Sending:
         links: Links,
         history: History,
         encode: EncodeBatch,
-        on_recorded: Callable[[SendRecorded], None],
+        on_recorded: Callable[[steps.SendRecorded], None],
     ) -> None:
         self._name = name
         self._acks = settings.acks
@@ -69,7 +62,7 @@ class Sending:
         self.producer = Producer(
             settings=settings, bootstrap=brokers, topics=topics, awaited=awaited, encode=self._encode
         )
-        self._shell: Shell[ProducerInput, SendRecorded] = Shell(
+        self._shell: Shell[steps.ProducerInput, steps.SendRecorded] = Shell(
             core=self.producer,
             links=links,
             history=history,
@@ -87,7 +80,7 @@ class Sending:
         """The producer's buffer has room for more records."""
         return self.producer.has_room
 
-    def offer(self, offered: RecordsOffered) -> None:
+    def offer(self, offered: steps.RecordsOffered) -> None:
         """Sends a batch of records; its ``cause_id`` is ``operation_id`` of this producer and its first record."""
         self._shell.step(offered)
 
@@ -99,13 +92,13 @@ class Sending:
         except TimeoutError:
             pass
         abandoned = self.producer.unfinished_records
-        self._shell.step(Abandoned(cause_id=CauseId(self._name)))
+        self._shell.step(steps.Abandoned(cause_id=CauseId(self._name)))
         await self._shell.close()
         return abandoned
 
-    def _encode(self, content: BatchContent) -> BatchDescriptor:
+    def _encode(self, content: steps.BatchContent) -> BatchDescriptor:
         payload, descriptor = self._encode_batch(content)
-        self._payloads[operation_id(self._name, content.first_record_id)] = payload
+        self._payloads[steps.operation_id(self._name, content.first_record_id)] = payload
         return descriptor
 
     def _attachments(self, request: effects.SendRequest) -> Sequence[Attachment]:
@@ -115,8 +108,8 @@ class Sending:
             return (self._payloads.pop(request.cause_id),)
         return (self._payloads[request.cause_id],)
 
-    def _record(self, recorded: SendRecorded) -> None:
-        self._history.add_send(recorded, process=self._name, acks=self._acks)
+    def _record(self, recorded: steps.SendRecorded) -> None:
+        self._history.add(recorded, process=self._name, acks=self._acks)
         self._on_recorded(recorded)
         if recorded.type is not OperationType.INVOKE and self._acks is not Acks.NONE:
             self._payloads.pop(recorded.operation_id, None)
@@ -126,5 +119,5 @@ class Sending:
             self._is_idle.set()
 
 
-def _outcome(outcome: Outcome, _: tuple[bytes, ...]) -> ProducerInput:
+def _outcome(outcome: Outcome, _: tuple[bytes, ...]) -> steps.ProducerInput:
     return outcome

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import assert_never
 
 from laststand.emulator.client.config import TransactionPaceConfig, TransactionsConfig
 from laststand.emulator.client.counters import Counters
@@ -13,19 +12,7 @@ from laststand.emulator.client.records import encode_batch
 from laststand.emulator.client.shell import Links, Shell
 from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.batch import BatchDescriptor, TransactionResult
-from laststand.emulator.core.client.steps import (
-    Abandoned,
-    BatchContent,
-    GroupCommitRecorded,
-    GroupReadRecorded,
-    SendRecorded,
-    SessionRecorded,
-    Source,
-    TransactionalProducerInput,
-    TransactionalProducerRecord,
-    TransactionRecorded,
-    operation_id,
-)
+from laststand.emulator.core.client import steps
 from laststand.emulator.core.client.transactional_producer import TransactionalProducer
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.types import Acks, BrokerId, CauseId, TopicPartition
@@ -74,7 +61,7 @@ class RunningTransactionalProducer:
             encode=self._encode,
         )
         self._fetches = Fetches(is_committed_only=True)
-        self._shell: Shell[TransactionalProducerInput, TransactionalProducerRecord] = Shell(
+        self._shell: Shell[steps.TransactionalProducerInput, steps.TransactionalProducerRecord] = Shell(
             core=self._core,
             links=links,
             history=history,
@@ -92,7 +79,7 @@ class RunningTransactionalProducer:
         self._is_idle.clear()
         self._shell.step(self._maker.transaction(partitions, records=records, result=result))
 
-    def consume(self, source: Source, *, into: TopicPartition | None, result: TransactionResult) -> None:
+    def consume(self, source: steps.Source, *, into: TopicPartition | None, result: TransactionResult) -> None:
         """Reads for a group, after the operations that were offered before; arguments as in ``control.Consume``."""
         self._is_idle.clear()
         if into is None:
@@ -119,12 +106,12 @@ class RunningTransactionalProducer:
                 await self._is_idle.wait()
         except TimeoutError:
             pass
-        self._shell.step(Abandoned(cause_id=CauseId(self.name)))
+        self._shell.step(steps.Abandoned(cause_id=CauseId(self.name)))
         await self._shell.close()
 
-    def _encode(self, content: BatchContent) -> BatchDescriptor:
+    def _encode(self, content: steps.BatchContent) -> BatchDescriptor:
         payload, descriptor = encode_batch(self.name, content, record_size=self._config.record_size)
-        self._payloads[operation_id(self.name, content.first_record_id)] = payload
+        self._payloads[steps.operation_id(self.name, content.first_record_id)] = payload
         return descriptor
 
     def _attachments(self, request: effects.SendRequest) -> Sequence[Attachment]:
@@ -132,22 +119,11 @@ class RunningTransactionalProducer:
         is_produce = isinstance(request.request, messages.ProduceRequest)
         return (self._payloads[request.cause_id],) if is_produce else ()
 
-    def _record(self, recorded: TransactionalProducerRecord) -> None:
-        match recorded:
-            case SendRecorded():
-                self._history.add_send(recorded, process=self.name, acks=Acks.ALL)
-                self._counters.add_send(recorded, Acks.ALL)
-                if recorded.type is not OperationType.INVOKE:
-                    self._payloads.pop(recorded.operation_id, None)
-            case TransactionRecorded():
-                self._history.add_transaction(recorded, process=self.name)
-            case SessionRecorded():
-                self._history.add_session(recorded, process=self.name)
-            case GroupReadRecorded():
-                self._history.add_group_read(recorded, process=self.name)
-            case GroupCommitRecorded():
-                self._history.add_group_commit(recorded, process=self.name)
-            case _:
-                assert_never(recorded)
+    def _record(self, recorded: steps.TransactionalProducerRecord) -> None:
+        self._history.add(recorded, process=self.name, acks=Acks.ALL)
+        if isinstance(recorded, steps.SendRecorded):
+            self._counters.add_send(recorded, Acks.ALL)
+            if recorded.type is not OperationType.INVOKE:
+                self._payloads.pop(recorded.operation_id, None)
         if not self._core.unfinished:
             self._is_idle.set()

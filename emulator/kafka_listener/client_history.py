@@ -11,11 +11,11 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Protocol
 
-from laststand.emulator.client.history import GroupPosition, History
+from laststand.emulator.client.history import History
 from laststand.emulator.core import messages
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.client.consumer import Phase
-from laststand.emulator.core.client.steps import PollRecorded, SendRecorded
+from laststand.emulator.core.client.steps import GroupPositionRecorded, PollRecorded, SendRecorded
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.history import (
     COORDINATOR,
@@ -169,7 +169,7 @@ class ClientHistory:
                 record_count=batch.record_count,
                 attempts=(self._attempt(batch, ErrorCode.NETWORK_EXCEPTION),),
             )
-            self._history().add_send(line, process=process, acks=acks)
+            self._history().add(line, process=process, acks=acks)
             keys = None if self._keys is None else self._keys.read(records[partition])
             sent[partition] = Sent(partition, topic_id, batch, acks, line, keys)
         if sent:
@@ -236,7 +236,7 @@ class ClientHistory:
             attempts=(self._attempt(each.batch, error),),
             error=None if is_acked else error.name,
         )
-        self._history().add_send(line, process=self.process_of(connection), acks=each.acks)
+        self._history().add(line, process=self.process_of(connection), acks=each.acks)
 
     def _attempt(self, batch: BatchDescriptor, error: ErrorCode) -> Attempt:
         is_idempotent = batch.producer_id is not None
@@ -291,7 +291,7 @@ class ClientHistory:
                 ),
                 error=None if is_given else answer.error.name,
             )
-            self._history().add_poll(line, process=process, phase=Phase.LIVE.value)
+            self._history().add(line, process=process, phase=Phase.LIVE.value)
         if polls:
             self._on_lines()
 
@@ -340,20 +340,19 @@ class ClientHistory:
         begun_ns: int,
     ) -> None:
         error = position.error
-        line = GroupPosition(
+        line = GroupPositionRecorded(
             type=operation_type,
             operation_id=operation_id,
             kind=kind,
             group_id=position.group,
-            topic=position.partition.topic,
+            partition=position.partition,
             topic_id=position.topic_id,
-            partition=position.partition.partition,
             node=self._broker_id,
             offset=position.offset,
             begun_ns=begun_ns,
             error=None if error in (None, ErrorCode.NONE) else error.name,
         )
-        self._history().add_group_position(line, process=self.process_of(connection))
+        self._history().add(line, process=self.process_of(connection))
 
     def flush(self) -> None:
         """Writes the lines that were added since the last call."""

@@ -14,17 +14,9 @@ from types import MappingProxyType
 from typing import Final, assert_never
 
 from laststand.emulator.core import effects, inputs, messages
+from laststand.emulator.core.client import steps
 from laststand.emulator.core.client.metadata import ClientMetadata, PartitionLeader
 from laststand.emulator.core.client.settings import ConsumerSettings, OffsetReset
-from laststand.emulator.core.client.steps import (
-    Abandoned,
-    CommittedReadRecorded,
-    ConsumerEffect,
-    ConsumerInput,
-    FinalReadRecorded,
-    PollRecorded,
-    RecordsReceived,
-)
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.history import OperationType, PolledBatch
 from laststand.emulator.core.timers import TimerQueue
@@ -121,7 +113,7 @@ class Consumer:
         self._next_correlation = 0
         self._timers: TimerQueue[str | TopicPartition] = TimerQueue()
         self._metadata_not_before_ms = 0
-        self._effects: list[ConsumerEffect] = []
+        self._effects: list[steps.ConsumerEffect] = []
 
     @property
     def is_finished(self) -> bool:
@@ -132,12 +124,12 @@ class Consumer:
         """Returns when ``TimerFired`` is due, or ``None``."""
         return self._timers.earliest_ms
 
-    def step(self, incoming: ConsumerInput, *, now_ms: int) -> list[ConsumerEffect]:
+    def step(self, incoming: steps.ConsumerInput, *, now_ms: int) -> list[steps.ConsumerEffect]:
         """Handles one input; returns the effects, in order."""
         match incoming:
             case inputs.Started():
                 self._want_metadata(now_ms)
-            case RecordsReceived():
+            case steps.RecordsReceived():
                 self._fetched(incoming, now_ms)
             case inputs.ResponseReceived():
                 self._answered(incoming, now_ms)
@@ -149,7 +141,7 @@ class Consumer:
                         self._pump(key, now_ms)
                     else:
                         self._want_metadata(now_ms)
-            case Abandoned():
+            case steps.Abandoned():
                 for partition, reading in self._readings.items():
                     self._end(partition, reading, error=reading.last_error or "ABANDONED")
             case _:
@@ -280,7 +272,7 @@ class Consumer:
             self._failed(reading, result.error.name, now_ms)
         self._pump(partition, now_ms)
 
-    def _fetched(self, incoming: RecordsReceived, now_ms: int) -> None:
+    def _fetched(self, incoming: steps.RecordsReceived, now_ms: int) -> None:
         asked = self._asked.pop(incoming.correlation_id)
         partition, answer = incoming.response.topic_partition, incoming.response
         reading = self._readings[partition]
@@ -338,11 +330,13 @@ class Consumer:
 
     # --- History --------------------------------------------------------------------------------------------------
 
-    def _read(self, asked: _Asked, partition: TopicPartition, reading: _Reading, incoming: RecordsReceived) -> None:
+    def _read(
+        self, asked: _Asked, partition: TopicPartition, reading: _Reading, incoming: steps.RecordsReceived
+    ) -> None:
         if reading.position is None or incoming.next_position is None:
             return
         self._effects.append(
-            CommittedReadRecorded(
+            steps.CommittedReadRecorded(
                 operation_id=asked.operation_id,
                 partition=partition,
                 topic_id=asked.leadership.topic_id if asked.leadership is not None else None,
@@ -372,7 +366,7 @@ class Consumer:
         if answer is not None and answer.error is not ErrorCode.NONE:
             error = answer.error.name
         self._effects.append(
-            PollRecorded(
+            steps.PollRecorded(
                 type=OperationType.OK if error is None else OperationType.INFO,
                 operation_id=asked.operation_id,
                 partition=partition,
@@ -395,7 +389,7 @@ class Consumer:
         reading.is_done = True
         leadership = self.metadata.leader_of(partition)
         self._effects.append(
-            FinalReadRecorded(
+            steps.FinalReadRecorded(
                 type=OperationType.OK if error is None else OperationType.INFO,
                 operation_id=CauseId(f"{self._name}:final:{partition}"),
                 partition=partition,

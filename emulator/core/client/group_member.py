@@ -20,6 +20,7 @@ from enum import Enum
 from typing import Final, assert_never
 
 from laststand.emulator.core import inputs, messages
+from laststand.emulator.core.client import steps
 from laststand.emulator.core.client.group_reading import GroupReading
 from laststand.emulator.core.client.network_client import SEEK_COORDINATOR, NetworkClient
 from laststand.emulator.core.client.range_assignor import (
@@ -32,17 +33,6 @@ from laststand.emulator.core.client.range_assignor import (
     encode_subscription,
 )
 from laststand.emulator.core.client.settings import MemberSettings
-from laststand.emulator.core.client.steps import (
-    Abandoned,
-    GroupCommitRecorded,
-    GroupIdentity,
-    GroupMemberRecorded,
-    LeaveOffered,
-    MemberEffect,
-    MemberInput,
-    RecordsReceived,
-    Source,
-)
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.group_messages import (
     GroupProtocol,
@@ -133,7 +123,7 @@ class GroupMember:
         instance_id: str | None = None,
         reads: bool = True,
     ) -> None:
-        self._effects: list[MemberEffect] = []
+        self._effects: list[steps.MemberEffect] = []
         self._network = NetworkClient(
             bootstrap=bootstrap,
             topics=(*topics, OFFSETS_TOPIC),
@@ -179,15 +169,17 @@ class GroupMember:
         return self._settings.session_timeout_ms
 
     @property
-    def identity(self) -> GroupIdentity:
+    def identity(self) -> steps.GroupIdentity:
         """The member as commits of positions name it: with its current generation, or its last one."""
-        return GroupIdentity(member_id=self.member_id, instance_id=self._instance_id, generation_id=self.generation_id)
+        return steps.GroupIdentity(
+            member_id=self.member_id, instance_id=self._instance_id, generation_id=self.generation_id
+        )
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``TimerFired`` is due, or ``None``."""
         return self._timers.earliest_ms
 
-    def step(self, incoming: MemberInput, *, now_ms: int) -> list[MemberEffect]:
+    def step(self, incoming: steps.MemberInput, *, now_ms: int) -> list[steps.MemberEffect]:
         """Handles one input; returns the effects, in order."""
         self._look_at_session(now_ms)
         match incoming:
@@ -195,7 +187,7 @@ class GroupMember:
                 self._network.want_metadata(now_ms)
             case inputs.ResponseReceived():
                 self._answered(incoming, now_ms)
-            case RecordsReceived(correlation_id=correlation_id):
+            case steps.RecordsReceived(correlation_id=correlation_id):
                 self._network.answered(correlation_id)
                 del self._sent_ms[correlation_id]
                 if self._take(correlation_id) and self._read is not None:
@@ -204,9 +196,9 @@ class GroupMember:
                 self._unanswered(correlation_id, now_ms)
             case inputs.TimerFired():
                 self._network.timer_fired(now_ms)
-            case LeaveOffered():
+            case steps.LeaveOffered():
                 self._leave()
-            case Abandoned():
+            case steps.Abandoned():
                 self._end(MemberStep.DIED)
             case _:
                 assert_never(incoming)
@@ -252,7 +244,7 @@ class GroupMember:
         if read is None:
             partition = self._turns[0]
             self._turns.rotate(-1)
-            source = Source(
+            source = steps.Source(
                 group_id=self._group_id,
                 partition=partition,
                 records=self._settings.records,
@@ -588,7 +580,7 @@ class GroupMember:
 
     def _record_step(self, step: MemberStep, *, overdue_ms: int = 0) -> None:
         self._effects.append(
-            GroupMemberRecorded(
+            steps.GroupMemberRecorded(
                 group_id=self._group_id,
                 step=step,
                 member_id=self.member_id,
@@ -601,7 +593,7 @@ class GroupMember:
 
     def _record_commit(self, read: _Read, type_: OperationType, error: str | None) -> None:
         self._effects.append(
-            GroupCommitRecorded(
+            steps.GroupCommitRecorded(
                 type=type_,
                 operation_id=read.operation_id,
                 group_id=self._group_id,

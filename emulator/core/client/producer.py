@@ -14,18 +14,11 @@ one request for a producer id at a time.
 from typing import Final, assert_never
 
 from laststand.emulator.core import effects, inputs, messages
+from laststand.emulator.core.client import steps
 from laststand.emulator.core.client.metadata import ClientMetadata, PartitionLeader
 from laststand.emulator.core.client.outcomes import Verdict, judge
 from laststand.emulator.core.client.producer_queue import Flight, PartitionQueue, PendingBatch
 from laststand.emulator.core.client.settings import ProducerSettings
-from laststand.emulator.core.client.steps import (
-    Abandoned,
-    BatchContent,
-    BatchEncoder,
-    ProducerEffect,
-    ProducerInput,
-    RecordsOffered,
-)
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.timers import TimerQueue
@@ -71,7 +64,7 @@ class Producer:
         bootstrap: tuple[BrokerId, ...],
         topics: tuple[str, ...],
         awaited: frozenset[str] = frozenset(),
-        encode: BatchEncoder,
+        encode: steps.BatchEncoder,
     ) -> None:
         self.metadata = ClientMetadata(bootstrap=bootstrap)
         self.unfinished_records = 0
@@ -87,7 +80,7 @@ class Producer:
         self._not_before_ms = {_METADATA: 0, _IDENTITY: 0}
         self._producer_id: ProducerId | None = None
         self._producer_epoch = ProducerEpoch(0)
-        self._effects: list[ProducerEffect] = []
+        self._effects: list[steps.ProducerEffect] = []
 
     @property
     def has_room(self) -> bool:
@@ -102,14 +95,14 @@ class Producer:
         """Returns when ``TimerFired`` is due, or ``None``."""
         return self._timers.earliest_ms
 
-    def step(self, incoming: ProducerInput, *, now_ms: int) -> list[ProducerEffect]:
+    def step(self, incoming: steps.ProducerInput, *, now_ms: int) -> list[steps.ProducerEffect]:
         """Handles one input; returns the effects, in order."""
         match incoming:
             case inputs.Started():
                 self._want_metadata(now_ms)
                 if self._settings.enable_idempotence:
                     self._want_identity(now_ms)
-            case RecordsOffered():
+            case steps.RecordsOffered():
                 self._offer(incoming, now_ms)
             case inputs.ResponseReceived():
                 self._answered(incoming, now_ms)
@@ -117,7 +110,7 @@ class Producer:
                 self._unanswered(correlation_id, failure, now_ms)
             case inputs.TimerFired():
                 self._fire(now_ms)
-            case Abandoned():
+            case steps.Abandoned():
                 self._abandon()
             case _:
                 assert_never(incoming)
@@ -126,7 +119,7 @@ class Producer:
 
     # --- Offering and sending -------------------------------------------------------------------------------------
 
-    def _offer(self, offered: RecordsOffered, now_ms: int) -> None:
+    def _offer(self, offered: steps.RecordsOffered, now_ms: int) -> None:
         queue = self._queues.setdefault(offered.partition, PartitionQueue())
         batch = PendingBatch(offered, deadline_ms=now_ms + self._settings.delivery_timeout_ms)
         queue.batches.append(batch)
@@ -187,7 +180,7 @@ class Producer:
         if batch.descriptor is None:
             is_idempotent = self._settings.enable_idempotence
             batch.descriptor = self._encode(
-                BatchContent(
+                steps.BatchContent(
                     partition=partition,
                     first_record_id=batch.first_record_id,
                     record_count=batch.record_count,

@@ -5,7 +5,7 @@ those below. Its requests are ``SendRequest`` effects. Each history line is an e
 index, time and the client's name.
 """
 
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -252,6 +252,21 @@ class CommittedReadRecorded(effects.Effect, frozen=True, kw_only=True):
     log_start_offset: Offset | None = None
 
 
+class GroupPositionRecorded(effects.Effect, frozen=True, kw_only=True):
+    """A line of the history about a position of a group of Kafka clients: see ``GroupPositionOperation``."""
+
+    type: OperationType
+    operation_id: CauseId
+    kind: Literal["commit", "fetch"]
+    group_id: str
+    partition: TopicPartition
+    topic_id: TopicId | None
+    node: NodeId
+    offset: Offset | None
+    begun_ns: int
+    error: str | None
+
+
 ProducerInput: TypeAlias = (
     inputs.Started | inputs.TimerFired | inputs.ResponseReceived | inputs.RequestFailed | RecordsOffered | Abandoned
 )
@@ -288,3 +303,13 @@ MemberInput: TypeAlias = (
 )
 MemberRecord: TypeAlias = GroupMemberRecorded | GroupReadRecorded | GroupCommitRecorded
 MemberEffect: TypeAlias = effects.SendRequest | MemberRecord
+
+ClientRecord: TypeAlias = (
+    TransactionalProducerRecord
+    | PollRecorded
+    | CommittedReadRecorded
+    | FinalReadRecorded
+    | MemberRecord
+    | GroupPositionRecorded
+)
+"""Everything that a client records in the history."""

@@ -22,21 +22,10 @@ from typing import Final, assert_never
 
 from laststand.emulator.core import inputs, messages
 from laststand.emulator.core.batch import TransactionResult
+from laststand.emulator.core.client import steps
 from laststand.emulator.core.client.group_reading import GroupReading
 from laststand.emulator.core.client.network_client import SEEK_COORDINATOR, NetworkClient
 from laststand.emulator.core.client.settings import ProducerSettings
-from laststand.emulator.core.client.steps import (
-    Abandoned,
-    BatchEncoder,
-    ConsumptionOffered,
-    RecordsOffered,
-    RecordsReceived,
-    TransactionalProducerEffect,
-    TransactionalProducerInput,
-    TransactionOffered,
-    TransactionRecorded,
-    operation_id,
-)
 from laststand.emulator.core.client.transaction import Consumption, Transaction
 from laststand.emulator.core.client.transaction_manager import TransactionManager
 from laststand.emulator.core.client.transaction_offsets import OFFSETS_ABORTABLE, TransactionOffsets
@@ -82,11 +71,11 @@ class TransactionalProducer:
         bootstrap: tuple[BrokerId, ...],
         topics: tuple[str, ...],
         version: int,
-        encode: BatchEncoder,
+        encode: steps.BatchEncoder,
     ) -> None:
         self._transactional_id = transactional_id
         self._name = name
-        self._effects: list[TransactionalProducerEffect] = []
+        self._effects: list[steps.TransactionalProducerEffect] = []
         self._network = NetworkClient(
             bootstrap=bootstrap,
             topics=(*topics, TRANSACTIONS_TOPIC, OFFSETS_TOPIC),
@@ -109,7 +98,7 @@ class TransactionalProducer:
         )
         self._offsets = TransactionOffsets(manager=self._manager, network=self._network, effects=self._effects)
         self.metadata = self._network.metadata
-        self._offered: deque[TransactionOffered | ConsumptionOffered] = deque()
+        self._offered: deque[steps.TransactionOffered | steps.ConsumptionOffered] = deque()
         self._current: Transaction | Consumption | None = None
         self._next_record_id = 0
         self._is_abandoned = False
@@ -123,23 +112,25 @@ class TransactionalProducer:
         """Returns when ``TimerFired`` is due, or ``None``."""
         return self._network.timers.earliest_ms
 
-    def step(self, incoming: TransactionalProducerInput, *, now_ms: int) -> list[TransactionalProducerEffect]:
+    def step(
+        self, incoming: steps.TransactionalProducerInput, *, now_ms: int
+    ) -> list[steps.TransactionalProducerEffect]:
         """Handles one input; returns the effects, in order."""
         match incoming:
             case inputs.Started():
                 self._network.want_metadata(now_ms)
-            case TransactionOffered() | ConsumptionOffered():
+            case steps.TransactionOffered() | steps.ConsumptionOffered():
                 self._offered.append(incoming)
             case inputs.ResponseReceived():
                 self._answered(incoming, now_ms)
-            case RecordsReceived(correlation_id=correlation_id):
+            case steps.RecordsReceived(correlation_id=correlation_id):
                 self._network.answered(correlation_id)
                 self._read(self._reading.fetched(incoming), now_ms)
             case inputs.RequestFailed(correlation_id=correlation_id, failure=failure):
                 self._unanswered(correlation_id, failure.name, now_ms)
             case inputs.TimerFired():
                 self._network.timer_fired(now_ms)
-            case Abandoned():
+            case steps.Abandoned():
                 self._abandon()
             case _:
                 assert_never(incoming)
@@ -192,8 +183,8 @@ class TransactionalProducer:
             return False
         return True
 
-    def _begin(self, offered: TransactionOffered | ConsumptionOffered) -> None:
-        if isinstance(offered, ConsumptionOffered):
+    def _begin(self, offered: steps.TransactionOffered | steps.ConsumptionOffered) -> None:
+        if isinstance(offered, steps.ConsumptionOffered):
             self._current = Consumption(offered)
             return
         self._current = Transaction(offered)
@@ -208,8 +199,8 @@ class TransactionalProducer:
             first = self._next_record_id
             self._next_record_id += count
             transaction.unsent.append(
-                RecordsOffered(
-                    cause_id=operation_id(self._name, first),
+                steps.RecordsOffered(
+                    cause_id=steps.operation_id(self._name, first),
                     partition=partition,
                     first_record_id=first,
                     record_count=count,
@@ -363,7 +354,7 @@ class TransactionalProducer:
 
     def _record(self, type_: OperationType, transaction: Transaction) -> None:
         self._effects.append(
-            TransactionRecorded(
+            steps.TransactionRecorded(
                 type=type_,
                 operation_id=transaction.operation_id,
                 transactional_id=self._transactional_id,

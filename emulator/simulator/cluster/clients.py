@@ -5,16 +5,10 @@ from collections.abc import Callable, Mapping
 from laststand.emulator.client.members import MemberMaker
 from laststand.emulator.core import admin_messages, inputs, messages
 from laststand.emulator.core.batch import TransactionResult
+from laststand.emulator.core.client import steps
 from laststand.emulator.core.client.consumer import Consumer, Phase
 from laststand.emulator.core.client.producer import Producer
 from laststand.emulator.core.client.settings import UNNAMED_GROUP, ConsumerSettings, MemberSettings, ProducerSettings
-from laststand.emulator.core.client.steps import (
-    Abandoned,
-    LeaveOffered,
-    RecordsOffered,
-    Source,
-    TransactionOffered,
-)
 from laststand.emulator.core.client.transactional_producer import TransactionalProducer
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import Acks, BrokerId, CauseId, NodeId, RequestId, TopicId, TopicPartition
@@ -149,11 +143,13 @@ class ClientSet:
         operation_id = CauseId(f"{producer.name}:{first}")
         self.offer(
             producer,
-            RecordsOffered(cause_id=operation_id, partition=partition, first_record_id=first, record_count=records),
+            steps.RecordsOffered(
+                cause_id=operation_id, partition=partition, first_record_id=first, record_count=records
+            ),
         )
         return operation_id
 
-    def offer(self, producer: ProducerNode, offered: RecordsOffered) -> None:
+    def offer(self, producer: ProducerNode, offered: steps.RecordsOffered) -> None:
         """Offers records to a producer."""
         self._step(producer, offered)
 
@@ -193,19 +189,19 @@ class ClientSet:
         *,
         records: int,
         result: TransactionResult,
-        source: Source | None = None,
+        source: steps.Source | None = None,
     ) -> CauseId:
         """Offers a transaction to a producer; returns the name of the operation."""
         return self.offer_transaction(
             producer, producer.maker.transaction(partitions, records=records, result=result, source=source)
         )
 
-    def offer_transaction(self, producer: TransactionalProducerNode, offered: TransactionOffered) -> CauseId:
+    def offer_transaction(self, producer: TransactionalProducerNode, offered: steps.TransactionOffered) -> CauseId:
         """Offers a transaction that the caller has put together."""
         self._step(producer, offered)
         return offered.cause_id
 
-    def consume(self, producer: TransactionalProducerNode, source: Source) -> CauseId:
+    def consume(self, producer: TransactionalProducerNode, source: steps.Source) -> CauseId:
         """Offers a consumption without a transaction; returns the name of the operation."""
         offered = producer.maker.consumption(source)
         self._step(producer, offered)
@@ -251,7 +247,7 @@ class ClientSet:
 
     def have_leave(self, node: MemberNode) -> None:
         """Has a member leave its group."""
-        self._step(node, LeaveOffered(cause_id=CauseId(node.name)))
+        self._step(node, steps.LeaveOffered(cause_id=CauseId(node.name)))
 
     def pause(self, node: MemberNode, *, is_paused: bool) -> None:
         """Stops a member, or resumes it with the inputs that waited for it."""
@@ -260,7 +256,7 @@ class ClientSet:
 
     def abandon(self, node: ProducerNode | TransactionalProducerNode | ConsumerNode | MemberNode) -> None:
         """Ends a client's work: it gives up its unfinished operations."""
-        abandoned = Abandoned(cause_id=CauseId(node.name))
+        abandoned = steps.Abandoned(cause_id=CauseId(node.name))
         match node:
             case ProducerNode():
                 self._step(node, abandoned)

@@ -10,17 +10,7 @@ from typing import ClassVar
 
 from laststand.emulator.core import effects, events, inputs, records
 from laststand.emulator.core.batch import BatchDescriptor
-from laststand.emulator.core.client.steps import (
-    CommittedReadRecorded,
-    FinalReadRecorded,
-    GroupCommitRecorded,
-    GroupMemberRecorded,
-    GroupReadRecorded,
-    PollRecorded,
-    SendRecorded,
-    SessionRecorded,
-    TransactionRecorded,
-)
+from laststand.emulator.core.client.steps import ClientRecord
 from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.eras import node_rules
 from laststand.emulator.core.errors import InvariantError
@@ -505,17 +495,7 @@ class SimulatedCluster:
                 self._broker_effects.execute(node, effect)
             case _ if isinstance(node, MetadataNode):
                 self._execute_on_metadata(node, effect)
-            case (
-                SendRecorded()
-                | PollRecorded()
-                | FinalReadRecorded()
-                | SessionRecorded()
-                | TransactionRecorded()
-                | CommittedReadRecorded()
-                | GroupReadRecorded()
-                | GroupCommitRecorded()
-                | GroupMemberRecorded()
-            ):
+            case _ if isinstance(effect, ClientRecord):
                 assert isinstance(node, ProducerNode | TransactionalProducerNode | ConsumerNode | MemberNode)
                 self._observer.recorded(node.name, effect, now_ms=self.queue.now_ms)
             case _:

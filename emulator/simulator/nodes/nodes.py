@@ -10,16 +10,10 @@ from laststand.emulator.core.broker.kraft.broker import Broker
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.invariants import PartitionMark
 from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.client import steps
 from laststand.emulator.core.client.committed_records import committed_batches
 from laststand.emulator.core.client.consumer import Consumer
 from laststand.emulator.core.client.producer import Producer
-from laststand.emulator.core.client.steps import (
-    ConsumerInput,
-    MemberInput,
-    ProducerInput,
-    RecordsReceived,
-    TransactionalProducerInput,
-)
 from laststand.emulator.core.client.transactional_producer import TransactionalProducer
 from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.errors import ErrorCode
@@ -357,7 +351,7 @@ def _replay(image: MetadataImage, batch: records.MetadataBatch) -> None:
         image.replay(record, offset=MetadataOffset(batch.base_offset + index))
 
 
-class ProducerNode(Node[ProducerInput]):
+class ProducerNode(Node[steps.ProducerInput]):
     """A producer of the client process; it lives as long as the run."""
 
     def __init__(self, name: str, core: Producer, acks: Acks) -> None:
@@ -368,12 +362,12 @@ class ProducerNode(Node[ProducerInput]):
         self.acks = acks
         self.next_record_id = 0
 
-    def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> ProducerInput:
+    def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> steps.ProducerInput:
         """Returns the outcome unchanged."""
         return outcome
 
 
-class TransactionalProducerNode(Node[TransactionalProducerInput]):
+class TransactionalProducerNode(Node[steps.TransactionalProducerInput]):
     """A transactional producer of the client process; it lives as long as the run."""
 
     def __init__(self, name: str, core: TransactionalProducer, batches: BatchRegistry) -> None:
@@ -384,12 +378,12 @@ class TransactionalProducerNode(Node[TransactionalProducerInput]):
         self.maker = TransactionMaker(name)
         self.fetches = Fetches(batches, is_committed_only=True)
 
-    def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> TransactionalProducerInput:
+    def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> steps.TransactionalProducerInput:
         """Returns a fetch's answer with its records."""
         return self.fetches.to_input(outcome)
 
 
-class MemberNode(Node[MemberInput]):
+class MemberNode(Node[steps.MemberInput]):
     """A member of a group, of the client process."""
 
     def __init__(self, name: str, process: MemberProcess, batches: BatchRegistry) -> None:
@@ -399,12 +393,12 @@ class MemberNode(Node[MemberInput]):
         self.core = process
         self.fetches = Fetches(batches, is_committed_only=True)
 
-    def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> MemberInput:
+    def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> steps.MemberInput:
         """Returns a fetch's answer with its records."""
         return self.fetches.to_input(outcome)
 
 
-class ConsumerNode(Node[ConsumerInput]):
+class ConsumerNode(Node[steps.ConsumerInput]):
     """A consumer; ``node_id`` is where its links begin."""
 
     def __init__(
@@ -416,7 +410,7 @@ class ConsumerNode(Node[ConsumerInput]):
         self.core = core
         self.fetches = Fetches(batches, is_committed_only=is_committed_only)
 
-    def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> ConsumerInput:
+    def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> steps.ConsumerInput:
         """Returns a fetch's answer with its records."""
         return self.fetches.to_input(outcome)
 
@@ -436,7 +430,7 @@ class Fetches:
 
     def to_input(
         self, outcome: inputs.ResponseReceived | inputs.RequestFailed
-    ) -> inputs.ResponseReceived | inputs.RequestFailed | RecordsReceived:
+    ) -> inputs.ResponseReceived | inputs.RequestFailed | steps.RecordsReceived:
         """Returns a fetch response with its records, any other outcome unchanged."""
         asked = self._asked.pop(outcome.correlation_id, None)
         if asked is None or not isinstance(outcome, inputs.ResponseReceived):
@@ -452,7 +446,7 @@ class Fetches:
             given = tuple(committed_batches(given, answer.aborted_transactions))
         polled = tuple(part for batch in given if (part := self._batches.polled(batch, position=asked.fetch_offset)))
         last = answer.batches[-1] if answer.batches else None
-        return RecordsReceived(
+        return steps.RecordsReceived(
             cause_id=outcome.cause_id,
             correlation_id=outcome.correlation_id,
             response=answer,

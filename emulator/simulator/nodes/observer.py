@@ -1,21 +1,10 @@
 """Observers of a simulated cluster: called for its events, its clients' history, and the end of each step."""
 
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from laststand.emulator.core import events
-from laststand.emulator.core.client.steps import (
-    CommittedReadRecorded,
-    FinalReadRecorded,
-    GroupMemberRecorded,
-    PollRecorded,
-    TransactionalProducerRecord,
-)
+from laststand.emulator.core.client.steps import ClientRecord
 from laststand.emulator.core.types import NodeId
-
-ClientRecord: TypeAlias = (
-    TransactionalProducerRecord | GroupMemberRecorded | PollRecorded | FinalReadRecorded | CommittedReadRecorded
-)
-"""A record of a client in the history."""
 
 
 class Observer(Protocol):

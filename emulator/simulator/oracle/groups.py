@@ -6,7 +6,7 @@ A group may have members as well: what these read and commit counts, too.
 from collections.abc import Callable, Iterator, Mapping, Set
 from typing import NamedTuple
 
-from laststand.emulator.core.client.steps import GroupCommitRecorded, GroupReadRecorded, SendRecorded
+from laststand.emulator.core.client import steps
 from laststand.emulator.core.history import OperationType, PolledBatch
 from laststand.emulator.core.types import CauseId, Offset, TopicId, TopicPartition
 from laststand.emulator.simulator.oracle.group_positions import GroupPositions
@@ -32,9 +32,9 @@ class GroupChecks:
         self._report = report
         self._truths = truths
         self._positions = positions
-        self._reads: dict[CauseId, GroupReadRecorded] = {}
+        self._reads: dict[CauseId, steps.GroupReadRecorded] = {}
         self._unread: set[CauseId] = set()
-        self._acked: dict[TopicPartition, list[SendRecorded]] = {}
+        self._acked: dict[TopicPartition, list[steps.SendRecorded]] = {}
         self._first: dict[_GroupPartition, Offset] = {}
         self._dealt_with: dict[_GroupPartition, set[int]] = {}
         """CRCs that a group was given, or that it is known to have left out."""
@@ -44,11 +44,11 @@ class GroupChecks:
         self._acked.pop(name, None)
         self._reads = {each: read for each, read in self._reads.items() if read.partition != name}
 
-    def acked(self, record: SendRecorded) -> None:
+    def acked(self, record: steps.SendRecorded) -> None:
         """A batch was acknowledged with acks=all."""
         self._acked.setdefault(record.partition, []).append(record)
 
-    def read(self, client: str, record: GroupReadRecorded, *, undone: Set[CauseId]) -> None:
+    def read(self, client: str, record: steps.GroupReadRecorded, *, undone: Set[CauseId]) -> None:
         """Checks an operation that read for a group: its start offset (X8, X9), and that it has no ``undone`` send."""
         name, group = record.partition, record.group_id
         self._reads[record.operation_id] = record
@@ -74,19 +74,19 @@ class GroupChecks:
         sentence = f"{group} goes on at {record.position} of {name}, and had committed {expected}: {consequence}"
         self._report("X9", name, sentence)
 
-    def read_by_member(self, record: GroupReadRecorded) -> None:
+    def read_by_member(self, record: steps.GroupReadRecorded) -> None:
         """A member read for its group."""
         self._reads[record.operation_id] = record
         key = _GroupPartition(record.group_id, record.partition, record.topic_id)
         self._first.setdefault(key, record.position)
         self._dealt_with.setdefault(key, set()).update(batch.crc for batch in record.batches)
 
-    def committed(self, record: GroupCommitRecorded) -> None:
+    def committed(self, record: steps.GroupCommitRecorded) -> None:
         """A commit has its outcome, or will share that of its transaction."""
         if record.type is OperationType.FAIL:
             self._unread.add(record.operation_id)
 
-    def _written_behind(self, record: GroupReadRecorded, undone: Set[CauseId]) -> int:
+    def _written_behind(self, record: steps.GroupReadRecorded, undone: Set[CauseId]) -> int:
         """Counts the records between a group's first and present position that the group never received."""
         key = _GroupPartition(record.group_id, record.partition, record.topic_id)
         start = deleted_below(self._truths, "X9", record.partition)
@@ -101,14 +101,16 @@ class GroupChecks:
         dealt_with.update(batch.crc for batch in record.batches)
         return count
 
-    def _acked_in(self, read: GroupReadRecorded, undone: Set[CauseId]) -> Iterator[tuple[SendRecorded, range]]:
+    def _acked_in(
+        self, read: steps.GroupReadRecorded, undone: Set[CauseId]
+    ) -> Iterator[tuple[steps.SendRecorded, range]]:
         """Yields the sends, with their offsets, that a group is to read in the topic that an operation read."""
         for send in self._acked.get(read.partition, ()):
             is_to_be_read = send.topic_id == read.topic_id and send.operation_id not in undone
             if send.base_offset is not None and is_to_be_read:
                 yield send, range(send.base_offset, send.base_offset + send.record_count)
 
-    def _acked_offsets(self, read: GroupReadRecorded, undone: Set[CauseId]) -> Iterator[int]:
+    def _acked_offsets(self, read: steps.GroupReadRecorded, undone: Set[CauseId]) -> Iterator[int]:
         for _, offsets in self._acked_in(read, undone):
             yield from offsets
 
@@ -122,8 +124,8 @@ class GroupChecks:
             undone: sends of all other transactions.
             transactions: all transactions. What is read outside of them counts as read unless its commit was refused.
         """
-        by_source: dict[_GroupPartition, list[GroupReadRecorded]] = {}
-        outside: dict[_GroupPartition, list[GroupReadRecorded]] = {}
+        by_source: dict[_GroupPartition, list[steps.GroupReadRecorded]] = {}
+        outside: dict[_GroupPartition, list[steps.GroupReadRecorded]] = {}
         for operation_id, read in self._reads.items():
             source = _GroupPartition(read.group_id, read.partition, read.topic_id)
             if operation_id in committed:
@@ -134,7 +136,7 @@ class GroupChecks:
             self._check_once(source.group_id, source.partition, reads)
             self._check_gaps(source.group_id, source.partition, reads, outside.get(source, []), undone)
 
-    def _check_once(self, group: str, name: TopicPartition, reads: list[GroupReadRecorded]) -> None:
+    def _check_once(self, group: str, name: TopicPartition, reads: list[steps.GroupReadRecorded]) -> None:
         seen: dict[int, CauseId] = {}
         for read in reads:
             for offset in _offsets(read.batches):
@@ -146,8 +148,8 @@ class GroupChecks:
         self,
         group: str,
         name: TopicPartition,
-        reads: list[GroupReadRecorded],
-        outside: list[GroupReadRecorded],
+        reads: list[steps.GroupReadRecorded],
+        outside: list[steps.GroupReadRecorded],
         undone: Set[CauseId],
     ) -> None:
         covered = {offset for read in (*reads, *outside) for offset in range(read.position, read.next_position)}

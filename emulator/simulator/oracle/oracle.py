@@ -13,17 +13,7 @@ from typing import Final
 import laststand.emulator
 from laststand.emulator.core import effects, events, messages
 from laststand.emulator.core.batch import BatchDescriptor
-from laststand.emulator.core.client.steps import (
-    CommittedReadRecorded,
-    FinalReadRecorded,
-    GroupCommitRecorded,
-    GroupMemberRecorded,
-    GroupReadRecorded,
-    PollRecorded,
-    SendRecorded,
-    SessionRecorded,
-    TransactionRecorded,
-)
+from laststand.emulator.core.client import steps
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.promises import PROMISES
@@ -32,7 +22,6 @@ from laststand.emulator.core.types import Acks, BrokerId, NodeId, Offset, TopicP
 from laststand.emulator.plan import actions
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.nodes.nodes import BrokerNode
-from laststand.emulator.simulator.nodes.observer import ClientRecord
 from laststand.emulator.simulator.oracle.checks import Checks
 from laststand.emulator.simulator.oracle.event_router import EventRouter
 from laststand.emulator.simulator.oracle.finding import Alarm, Guarantee
@@ -103,13 +92,13 @@ class Oracle:
         self.alarm_log.moment += 1
         self._router.route(node_id, incarnation, event)
 
-    def recorded(self, client: str, record: ClientRecord, *, now_ms: int) -> None:
+    def recorded(self, client: str, record: steps.ClientRecord, *, now_ms: int) -> None:
         """Records a line of a client's history."""
         self.alarm_log.moment += 1
-        if isinstance(record, PollRecorded) and record.type is OperationType.OK:
+        if isinstance(record, steps.PollRecorded) and record.type is OperationType.OK:
             self.checks.resumed_readers.polled(client, record)
         match record:
-            case SendRecorded():
+            case steps.SendRecorded():
                 is_known = record.topic_id is not None
                 is_of_another = is_known and not self._is_current(record) and not self._is_in_the_present_topic(record)
                 if record.type is OperationType.OK and is_of_another:
@@ -120,36 +109,36 @@ class Oracle:
                     self.checks.transactions.sent(record)
                 if record.type is OperationType.OK and record.base_offset is not None:
                     self._acked(client, record, record.base_offset)
-            case PollRecorded(type=OperationType.OK) if self._is_current(record):
+            case steps.PollRecorded(type=OperationType.OK) if self._is_current(record):
                 self.checks.clients.polled(client, record)
                 truth = self.truths[record.partition]
                 for batch in record.batches:
                     truth.expose(batch, moment=self.alarm_log.moment, leader_epoch=record.leader_epoch)
-            case GroupMemberRecorded():
+            case steps.GroupMemberRecorded():
                 self.checks.memberships.stepped(client, record, now_ms=now_ms)
-            case GroupReadRecorded():
+            case steps.GroupReadRecorded():
                 if record.member_id:
                     self.checks.memberships.read(client, record)
                 self.checks.transactions.read_for_group(client, record)
-            case GroupCommitRecorded():
+            case steps.GroupCommitRecorded():
                 if record.member_id:
                     self.checks.memberships.committed(record)
                 self.checks.transactions.position_committed(client, record)
-            case SessionRecorded():
+            case steps.SessionRecorded():
                 self.checks.transactions.session_begun(record)
-            case TransactionRecorded():
+            case steps.TransactionRecorded():
                 self.checks.transactions.transacted(client, record)
-            case CommittedReadRecorded():
+            case steps.CommittedReadRecorded():
                 self.checks.transactions.read(client, record)
                 self.checks.transaction_logs.read(client, record)
-            case FinalReadRecorded(type=OperationType.OK):
+            case steps.FinalReadRecorded(type=OperationType.OK):
                 self.checks.clients.finished(client, record)
-            case FinalReadRecorded(partition=name, error=error):
+            case steps.FinalReadRecorded(partition=name, error=error):
                 if self._cluster.state(name) is not None and name not in excused(self._cluster):
                     self.alarm_log.report("L6", name, f"{client} did not get to the end of {name}: {error}")
-            case PollRecorded() if self._is_current(record):
+            case steps.PollRecorded() if self._is_current(record):
                 self.checks.clients.refused(client, record)
-            case PollRecorded():
+            case steps.PollRecorded():
                 if record.topic_id is not None:
                     self.checks.clients.went_astray(client, record)
 
@@ -301,7 +290,7 @@ class Oracle:
 
     # --- Clients ----------------------------------------------------------------------------------------------------
 
-    def _acked(self, client: str, record: SendRecorded, base_offset: Offset) -> None:
+    def _acked(self, client: str, record: steps.SendRecorded, base_offset: Offset) -> None:
         name = record.partition
         self.tally.acks_of_any_kind += 1
         if self._cluster.clients.producer_acks[client] is not Acks.ALL:
@@ -323,7 +312,7 @@ class Oracle:
         )
         self.checks.durability.acked(name, promise)
 
-    def _is_in_the_present_topic(self, record: SendRecorded) -> bool:
+    def _is_in_the_present_topic(self, record: steps.SendRecorded) -> bool:
         """Returns whether a send by an outdated client named the former topic, but reached the present one."""
         state = self._cluster.state(record.partition)
         if state is None or record.base_offset is None:
@@ -331,7 +320,7 @@ class Oracle:
         crc = record.attempts[-1].crc
         return self.checks.logs.has_batch(record.partition, state.topic_id, record.base_offset, crc)
 
-    def _is_current(self, record: SendRecorded | PollRecorded) -> bool:
+    def _is_current(self, record: steps.SendRecorded | steps.PollRecorded) -> bool:
         """Returns whether a line of the history is about the topic that has this name now."""
         return self._router.is_current(record.partition.topic, record.topic_id)
 

@@ -8,14 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from laststand.emulator.core.batch import BatchDescriptor, TransactionResult
-from laststand.emulator.core.client.steps import (
-    CommittedReadRecorded,
-    GroupCommitRecorded,
-    GroupReadRecorded,
-    SendRecorded,
-    SessionRecorded,
-    TransactionRecorded,
-)
+from laststand.emulator.core.client import steps
 from laststand.emulator.core.history import OperationType, PolledBatch
 from laststand.emulator.core.topic_names import INTERNAL_TOPICS
 from laststand.emulator.core.types import CauseId, Offset, ProducerEpoch, ProducerId, TopicId, TopicPartition
@@ -44,7 +37,7 @@ class _Stored(NamedTuple):
 class _Session(NamedTuple):
     """A session of a transactional producer, and when it began."""
 
-    record: SessionRecorded
+    record: steps.SessionRecorded
     moment: int
 
 
@@ -56,13 +49,13 @@ class TransactionChecks:
     ) -> None:
         self._alarm_log = alarm_log
         self._truths = truths
-        self._transactions: dict[CauseId, TransactionRecorded] = {}
-        self._sends: dict[CauseId, SendRecorded] = {}
+        self._transactions: dict[CauseId, steps.TransactionRecorded] = {}
+        self._sends: dict[CauseId, steps.SendRecorded] = {}
         self._sessions: list[_Session] = []
         self._begun_at: dict[CauseId, int] = {}
         self._ended_at: dict[CauseId, int] = {}
-        self._reads: list[tuple[str, CommittedReadRecorded]] = []
-        self._reads_of_groups: list[tuple[str, GroupReadRecorded]] = []
+        self._reads: list[tuple[str, steps.CommittedReadRecorded]] = []
+        self._reads_of_groups: list[tuple[str, steps.GroupReadRecorded]] = []
         self._given_first_at: dict[int, tuple[int, str]] = {}
         self._positions: dict[tuple[str, TopicPartition, TopicId | None], Offset] = {}
         self._group_positions = positions
@@ -79,16 +72,16 @@ class TransactionChecks:
 
     # --- Answers to clients ---------------------------------------------------------------------------------------
 
-    def transacted(self, client: str, record: TransactionRecorded) -> None:
+    def transacted(self, client: str, record: steps.TransactionRecorded) -> None:
         """A transaction began or ended."""
         self._transactions[record.operation_id] = record
         self._group_positions.transacted(client, record)
 
-    def session_begun(self, record: SessionRecorded) -> None:
+    def session_begun(self, record: steps.SessionRecorded) -> None:
         """Notes that a transactional producer was given an identity."""
         self._sessions.append(_Session(record, self._alarm_log.moment))
 
-    def sent(self, record: SendRecorded) -> None:
+    def sent(self, record: steps.SendRecorded) -> None:
         """A batch of a transaction is sent, or has its outcome."""
         if record.type is OperationType.INVOKE:
             self._begun_at[record.operation_id] = self._alarm_log.moment
@@ -96,11 +89,11 @@ class TransactionChecks:
             self._sends[record.operation_id] = record
             self._ended_at[record.operation_id] = self._alarm_log.moment
 
-    def acked(self, record: SendRecorded) -> None:
+    def acked(self, record: steps.SendRecorded) -> None:
         """A batch of any producer was acknowledged."""
         self._groups.acked(record)
 
-    def read_for_group(self, client: str, record: GroupReadRecorded) -> None:
+    def read_for_group(self, client: str, record: steps.GroupReadRecorded) -> None:
         """An operation, or a member, read for a group."""
         reader = client if record.member_id else record.group_id
         self._given(reader, record.batches)
@@ -111,13 +104,13 @@ class TransactionChecks:
             self._groups.read(client, record, undone=self._sends_without(self._acknowledged()))
         self._group_positions.read(client, record)
 
-    def position_committed(self, client: str, record: GroupCommitRecorded) -> None:
+    def position_committed(self, client: str, record: steps.GroupCommitRecorded) -> None:
         """A commit of a group's position was sent or answered."""
         is_in_transaction = record.operation_id in self._transactions
         self._group_positions.committed(client, record, is_in_transaction=is_in_transaction)
         self._groups.committed(record)
 
-    def read(self, client: str, record: CommittedReadRecorded) -> None:
+    def read(self, client: str, record: steps.CommittedReadRecorded) -> None:
         """A read_committed consumer received records: X10 on its position before."""
         key = (client, record.partition, record.topic_id)
         expected = self._positions.get(key)
@@ -173,11 +166,11 @@ class TransactionChecks:
             for send in transaction.sends
         }
 
-    def _sends_of(self, transaction: TransactionRecorded) -> list[SendRecorded]:
+    def _sends_of(self, transaction: steps.TransactionRecorded) -> list[steps.SendRecorded]:
         return [self._sends[each] for each in transaction.sends if each in self._sends]
 
     def _check_ends(
-        self, transaction: TransactionRecorded, stored: Mapping[TopicPartition, Mapping[int, _Stored]]
+        self, transaction: steps.TransactionRecorded, stored: Mapping[TopicPartition, Mapping[int, _Stored]]
     ) -> set[TransactionResult]:
         """X2, X3; returns the ends that the transaction has."""
         ends: dict[TransactionResult, TopicPartition] = {}
@@ -226,7 +219,7 @@ class TransactionChecks:
                     self._alarm_log.report("R3", name, f"{where} has coordinator epoch {epoch} behind {before}")
                 coordinator_epochs[batch.producer_id] = epoch
 
-    def _check_early_reads(self, transaction: TransactionRecorded) -> None:
+    def _check_early_reads(self, transaction: steps.TransactionRecorded) -> None:
         """X4."""
         sends = self._sends_of(transaction)
         last = max((self._ended_at[send.operation_id] for send in sends), default=0)
@@ -262,7 +255,7 @@ class TransactionChecks:
                         self._report("X4", send.partition, sentence)
 
     def _check_answered_end(
-        self, transaction: TransactionRecorded, stored: Mapping[TopicPartition, Mapping[int, _Stored]]
+        self, transaction: steps.TransactionRecorded, stored: Mapping[TopicPartition, Mapping[int, _Stored]]
     ) -> None:
         """X5 as the run directory shows it; ``open_transactions`` also finds transactions without an answered end."""
         for send in self._sends_of(transaction) if transaction.type is OperationType.OK else ():
@@ -273,7 +266,7 @@ class TransactionChecks:
                 self._report("X5", send.partition, sentence)
 
     def _check_fences(
-        self, transaction: TransactionRecorded, stored: Mapping[TopicPartition, Mapping[int, _Stored]]
+        self, transaction: steps.TransactionRecorded, stored: Mapping[TopicPartition, Mapping[int, _Stored]]
     ) -> None:
         """X6."""
         for send in self._sends_of(transaction):
@@ -286,10 +279,12 @@ class TransactionChecks:
                     sentence = f"{sent} {copies[crc].producer_epoch}, is committed, and was fenced {by}"
                     self._report("X6", send.partition, sentence)
 
-    def _fence(self, transaction: TransactionRecorded, begun_at: int, copy: _Stored) -> SessionRecorded | None:
+    def _fence(
+        self, transaction: steps.TransactionRecorded, begun_at: int, copy: _Stored
+    ) -> steps.SessionRecorded | None:
         """Returns a session that fences a batch's producer, and that began before the batch or aborted it."""
         has_begun = False
-        found: SessionRecorded | None = None
+        found: steps.SessionRecorded | None = None
         for record, moment in self._sessions:
             if record.transactional_id != transaction.transactional_id:
                 continue
@@ -311,7 +306,7 @@ class TransactionChecks:
         for _, committed_read in self._reads:
             crcs = [batch.crc for batch in committed_read.batches]
             given.setdefault(committed_read.partition, set()).update(crcs)
-        reads: list[tuple[str, CommittedReadRecorded | GroupReadRecorded]]
+        reads: list[tuple[str, steps.CommittedReadRecorded | steps.GroupReadRecorded]]
         reads = [*self._reads, *self._reads_of_groups]
         for client, read in reads:
             for batch in read.batches:
@@ -327,7 +322,7 @@ class TransactionChecks:
                         self._check_given(name, send, ends, given.get(name, set()))
 
     def _check_given(
-        self, name: TopicPartition, send: SendRecorded, ends: Mapping[int, _Stored], given: set[int]
+        self, name: TopicPartition, send: steps.SendRecorded, ends: Mapping[int, _Stored], given: set[int]
     ) -> None:
         crc = send.attempts[-1].crc
         copy = ends.get(crc)
@@ -357,7 +352,7 @@ class TransactionChecks:
         self._alarm_log.report(check_id, name, sentence, guarantee=self.guarantee(name))
 
 
-def _is_committed(transaction: TransactionRecorded) -> bool:
+def _is_committed(transaction: steps.TransactionRecorded) -> bool:
     return transaction.type is OperationType.OK and transaction.result is TransactionResult.COMMIT
 
 

@@ -20,29 +20,9 @@ import msgspec
 from laststand.emulator.client.config import FINAL_CONSUMER
 from laststand.emulator.client.records import record_value
 from laststand.emulator.core.batch import BatchDescriptor
-from laststand.emulator.core.client.history_lines import (
-    committed_read_line,
-    final_read_line,
-    group_commit_line,
-    group_member_line,
-    group_read_line,
-    poll_line,
-    send_line,
-    session_line,
-    transaction_line,
-)
-from laststand.emulator.core.client.steps import (
-    BatchContent,
-    CommittedReadRecorded,
-    FinalReadRecorded,
-    GroupCommitRecorded,
-    GroupMemberRecorded,
-    GroupReadRecorded,
-    PollRecorded,
-    SendRecorded,
-    SessionRecorded,
-    TransactionRecorded,
-)
+from laststand.emulator.core.client.consumer import Phase
+from laststand.emulator.core.client.history_lines import history_line
+from laststand.emulator.core.client.steps import BatchContent
 from laststand.emulator.core.history import HistorySealed, Operation
 from laststand.emulator.core.quorum.batches import QuorumBatch
 from laststand.emulator.core.quorum_controller.values import PLAIN_VALUES
@@ -175,27 +155,10 @@ def operations(journal: Journal, acks: Mapping[str, Acks]) -> tuple[Operation, .
 
 def _operation(index: int, entry: HistoryEntry, acks: Mapping[str, Acks]) -> Operation:
     now_ms, client, record = entry
-    time_ns = now_ms * NS_PER_MS
-    match record:
-        case SendRecorded():
-            return send_line(record, index=index, time_ns=time_ns, process=client, acks=acks[client])
-        case PollRecorded():
-            phase = "final" if client == FINAL_CONSUMER else "live"
-            return poll_line(record, index=index, time_ns=time_ns, process=client, phase=phase)
-        case FinalReadRecorded():
-            return final_read_line(record, index=index, time_ns=time_ns, process=client)
-        case SessionRecorded():
-            return session_line(record, index=index, time_ns=time_ns, process=client)
-        case TransactionRecorded():
-            return transaction_line(record, index=index, time_ns=time_ns, process=client)
-        case CommittedReadRecorded():
-            return committed_read_line(record, index=index, time_ns=time_ns, process=client)
-        case GroupReadRecorded():
-            return group_read_line(record, index=index, time_ns=time_ns, process=client)
-        case GroupCommitRecorded():
-            return group_commit_line(record, index=index, time_ns=time_ns, process=client)
-        case GroupMemberRecorded():
-            return group_member_line(record, index=index, time_ns=time_ns, process=client)
+    phase = Phase.FINAL if client == FINAL_CONSUMER else Phase.LIVE
+    return history_line(
+        record, index=index, time_ns=now_ms * NS_PER_MS, process=client, acks=acks.get(client), phase=phase.value
+    )
 
 
 def _write_log(path: Path, log: StoredLog, by_crc: Mapping[int, bytes]) -> None:

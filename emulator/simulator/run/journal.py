@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from laststand.emulator.core import events
+from laststand.emulator.core.client.steps import ClientRecord
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.simulator.nodes.observer import ClientRecord
 
 _ENCODER: Final = msgspec.json.Encoder()
 

@@ -17,7 +17,7 @@ from laststand.emulator.core.broker.kraft.lifecycle import rack_of
 from laststand.emulator.core.broker.replicas.replica_selector import RACK_AWARE
 from laststand.emulator.core.client.consumer import Phase
 from laststand.emulator.core.client.settings import ConsumerSettings, ProducerSettings
-from laststand.emulator.core.client.steps import Source
+from laststand.emulator.core.client.steps import ClientRecord, Source
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
 from laststand.emulator.core.topic_names import OFFSETS_TOPIC
@@ -28,7 +28,6 @@ from laststand.emulator.plan.plan import Plan
 from laststand.emulator.plan.steps import action_text
 from laststand.emulator.simulator.actions.performer import heal_and_record, perform_and_record
 from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
-from laststand.emulator.simulator.nodes.observer import ClientRecord
 from laststand.emulator.simulator.oracle.finding import Alarm, is_finding
 from laststand.emulator.simulator.oracle.liveness import QUIET_MS, excused, pulse
 from laststand.emulator.simulator.oracle.losses import LostBatch

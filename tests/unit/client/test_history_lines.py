@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from laststand.emulator.core.client.history_lines import final_read_line, poll_line, send_line
+from laststand.emulator.core.client.history_lines import history_line
 from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.types import Acks, CauseId, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
@@ -23,7 +23,7 @@ def test_a_batch_without_an_answer_has_no_offset(acks: Acks, base_offset: int | 
         record_count=3,
         base_offset=Offset(7),
     )
-    line = send_line(recorded, index=4, time_ns=9, process="p", acks=acks)
+    line = history_line(recorded, index=4, time_ns=9, process="p", acks=acks)
     assert (line.index, line.time_ns, line.process, line.acks) == (4, 9, "p", int(acks))
     assert (line.topic, line.partition, line.base_offset) == ("orders", 2, base_offset)
     assert (line.first_record_id, line.record_count) == (30, 3)
@@ -53,8 +53,8 @@ def test_lines_hold_everything_that_was_recorded() -> None:
         error="gave up",
     )
     lines = (
-        (poll, poll_line(poll, index=0, time_ns=1, process="c", phase="live")),
-        (read, final_read_line(read, index=1, time_ns=2, process="c")),
+        (poll, history_line(poll, index=0, time_ns=1, process="c", phase="live")),
+        (read, history_line(read, index=1, time_ns=2, process="c")),
     )
     for recorded, line in lines:
         expected = {**msgspec.structs.asdict(recorded), "topic": "orders", "partition": 2}
