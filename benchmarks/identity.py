@@ -239,7 +239,7 @@ def _core_costs() -> Iterator[float]:
 def _simulated(properties: NodeProperties) -> SimulatedCluster:
     cluster = SimulatedCluster(brokers=len(BROKER_IDS), switches=Switches(), properties=properties)
     for broker_id in BROKER_IDS:
-        cluster.processes.start(broker_id)
+        cluster.processes.start(cluster.nodes[broker_id])
     brokers = cluster.controller.image.brokers
     cluster.run_until(lambda: len(brokers) == len(BROKER_IDS) and not any(each.fenced for each in brokers.values()))
     cluster.clients.create_topic(TOPIC, (BROKER_IDS,), {})

@@ -46,8 +46,8 @@ class SimulatorDriver:
     async def open(self) -> AsyncIterator[SimulatedTarget]:
         """Starts the brokers; the controller runs already."""
         with cores_at_work():
-            for broker_id in self._cluster.nodes:
-                self._cluster.processes.start(broker_id)
+            for node in self._cluster.nodes.values():
+                self._cluster.processes.start(node)
         try:
             yield self._target
         finally:

@@ -488,8 +488,8 @@ def _batch(batch: BatchDescriptor) -> str:
 
 def _started(count: int, switches: Switches, properties: NodeProperties, journal: Journal) -> SimulatedCluster:
     cluster = make_cluster(brokers=count, switches=switches, properties=properties, observer=journal)
-    for broker_id in cluster.nodes:
-        cluster.processes.start(broker_id)
+    for node in cluster.nodes.values():
+        cluster.processes.start(node)
     served = cluster.run_until(lambda: cluster.is_up)
     assert served, "the cluster did not come up"
     return cluster

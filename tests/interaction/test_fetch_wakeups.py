@@ -78,8 +78,8 @@ def started_cluster() -> SimulatedCluster:
         observer=observer,
         attach=observer.attach,
     )
-    for broker_id in cluster.nodes:
-        cluster.processes.start(broker_id)
+    for node in cluster.nodes.values():
+        cluster.processes.start(node)
     cluster.run(2_000)
     assignments = tuple(tuple((first + index) % BROKERS for index in range(BROKERS)) for first in range(BROKERS))
     cluster.clients.create_topic("orders", assignments, {"min.insync.replicas": "2"})
@@ -188,14 +188,14 @@ def test_no_fetch_sleeps_on_records_while_leaders_and_isrs_change(seed: int) -> 
             case "cut":
                 cluster.links.cut(broker_id, NodeId((broker_id + 1) % BROKERS))
             case _:
-                cluster.processes.kill(broker_id)
+                cluster.processes.kill(cluster.nodes[broker_id])
         for _ in range(randomness.randrange(1, 60)):
             load.produce(randomness.choice(PARTITIONS), acks=randomness.choice((Acks.ALL, Acks.LEADER)))
             load.consume(randomness.choice(PARTITIONS))
             cluster.run(randomness.choice((0, 1, 5, 300)))
         cluster.links.heal()
         if fault == "crash":
-            cluster.processes.start(broker_id)
+            cluster.processes.start(cluster.nodes[broker_id])
         load.forget()
         cluster.run(randomness.choice((1_000, 15_000)))
     cluster.run(60_000)

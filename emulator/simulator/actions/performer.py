@@ -18,7 +18,7 @@ from laststand.emulator.plan.fields import TRANSACTIONAL, member_producer_name, 
 from laststand.emulator.plan.machines import on_machines, together
 from laststand.emulator.simulator.actions import on_links, on_nodes
 from laststand.emulator.simulator.actions.administration import administer, change_permissions, change_voters
-from laststand.emulator.simulator.actions.targets import on_each
+from laststand.emulator.simulator.actions.targets import on_brokers, on_each, on_processes
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 
 _EFFECT: Final = "simulated"
@@ -84,44 +84,44 @@ def perform(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcom
         case actions.Transact():
             return _transact(cluster, action)
         case actions.Kill(nodes=nodes):
-            return on_each(nodes, lambda node_id: on_nodes.kill(cluster, node_id))
+            return on_processes(cluster, nodes, lambda node: on_nodes.kill(cluster, node))
         case actions.PowerLoss(nodes=nodes, loss=loss):
             return on_nodes.lose_power(cluster, nodes, loss)
         case actions.CrashWithin(nodes=nodes):
-            return on_each(nodes, lambda node_id: on_nodes.arm_crash(cluster, node_id, action))
+            return on_brokers(cluster, nodes, lambda node: on_nodes.arm_crash(cluster, node, action))
         case actions.ReplaceDisk(nodes=nodes):
-            return on_each(nodes, lambda node_id: on_nodes.replace_disk(cluster, node_id))
+            return on_processes(cluster, nodes, lambda node: on_nodes.replace_disk(cluster, node))
         case actions.LoseQuorumState(nodes=nodes):
-            return on_each(nodes, lambda node_id: on_nodes.lose_quorum_state(cluster, node_id))
+            return on_processes(cluster, nodes, lambda node: on_nodes.lose_quorum_state(cluster, node))
         case actions.Start(nodes=nodes):
             # Controllers first: a broker whose disk is full ends at once, together with the controller in its process.
             in_order = sorted(nodes, key=lambda node_id: node_id in cluster.nodes)
-            return on_each(in_order, lambda node_id: on_nodes.start(cluster, node_id, action))
+            return on_processes(cluster, in_order, lambda node: on_nodes.start(cluster, node, action))
         case actions.Stop(nodes=nodes):
-            return on_each(nodes, lambda node_id: on_nodes.stop(cluster, node_id))
+            return on_processes(cluster, nodes, lambda node: on_nodes.stop(cluster, node))
         case actions.Pause(nodes=nodes):
-            return on_each(nodes, lambda node_id: on_nodes.pause(cluster, node_id))
+            return on_processes(cluster, nodes, lambda node: on_nodes.pause(cluster, node))
         case actions.Resume(nodes=nodes):
-            return on_each(nodes, lambda node_id: on_nodes.resume(cluster, node_id))
+            return on_processes(cluster, nodes, lambda node: on_nodes.resume(cluster, node))
         case actions.DiskFull(nodes=nodes, left=left):
             room = None if action.is_repair else left
-            return on_each(nodes, lambda node_id: on_nodes.limit_disk(cluster, node_id, room))
+            return on_brokers(cluster, nodes, lambda node: on_nodes.limit_disk(cluster, node, room))
         case actions.SyncDisk(nodes=nodes):
-            return on_each(nodes, lambda node_id: on_nodes.sync(cluster, node_id))
+            return on_brokers(cluster, nodes, lambda node: on_nodes.sync(cluster, node))
         case actions.ClockRate(nodes=nodes, rate_ppm=rate_ppm):
-            return on_each(nodes, lambda node_id: on_nodes.set_clock_rate(cluster, node_id, rate_ppm))
+            return on_processes(cluster, nodes, lambda node: on_nodes.set_clock_rate(cluster, node, rate_ppm))
         case actions.ClockJump(nodes=nodes, by_ms=by_ms):
-            return on_each(nodes, lambda node_id: on_nodes.let_clock_jump(cluster, node_id, by_ms))
+            return on_processes(cluster, nodes, lambda node: on_nodes.let_clock_jump(cluster, node, by_ms))
         case actions.Expire(nodes=nodes):
-            return on_each(nodes, lambda node_id: on_nodes.expire(cluster, node_id))
+            return on_brokers(cluster, nodes, lambda node: on_nodes.expire(cluster, node))
         case actions.ExpireSession(nodes=nodes):
-            return on_each(nodes, lambda node_id: on_nodes.expire_session(cluster, node_id))
+            return on_brokers(cluster, nodes, lambda node: on_nodes.expire_session(cluster, node))
         case actions.Grant() | actions.Revoke():
             return change_permissions(cluster, action)
         case actions.ExpireCertificate(nodes=nodes):
-            return on_each(nodes, lambda node_id: on_nodes.expire_certificate(cluster, node_id))
+            return on_processes(cluster, nodes, lambda node: on_nodes.expire_certificate(cluster, node))
         case actions.RenewCertificate(nodes=nodes):
-            return on_each(nodes, lambda node_id: on_nodes.renew_certificate(cluster, node_id))
+            return on_processes(cluster, nodes, lambda node: on_nodes.renew_certificate(cluster, node))
         case actions.DeposeController():
             return on_nodes.depose_controller(cluster)
         case actions.Draw(number=number):

@@ -26,6 +26,30 @@ def on_each(nodes: Sequence[NodeId], do: Callable[[NodeId], actions.Outcome]) ->
     )
 
 
+def on_processes(
+    cluster: SimulatedCluster, nodes: Sequence[NodeId], do: Callable[[Process], actions.Outcome]
+) -> actions.Outcome:
+    """Performs an action on each broker and controller, as ``on_each`` does."""
+
+    def do_it(node_id: NodeId) -> actions.Outcome:
+        node = find_process(cluster, node_id)
+        return UNKNOWN_NODE if node is None else do(node)
+
+    return on_each(nodes, do_it)
+
+
+def on_brokers(
+    cluster: SimulatedCluster, nodes: Sequence[NodeId], do: Callable[[BrokerNode], actions.Outcome]
+) -> actions.Outcome:
+    """Performs an action on each broker, as ``on_each`` does."""
+
+    def do_it(node_id: NodeId) -> actions.Outcome:
+        node = find_broker(cluster, node_id)
+        return UNKNOWN_NODE if node is None else do(node)
+
+    return on_each(nodes, do_it)
+
+
 def find_broker(cluster: SimulatedCluster, node_id: NodeId) -> BrokerNode | None:
     """Returns a broker; ``None`` if there is none of this id."""
     return cluster.nodes.get(BrokerId(node_id))

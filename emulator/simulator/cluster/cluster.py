@@ -180,7 +180,7 @@ class SimulatedCluster:
             attach(self)
         for metadata_node in self.metadata_nodes.values():
             if metadata_node.node_id not in self.standby_ids:
-                self.processes.start_controller(metadata_node)
+                self.processes.start(metadata_node)
 
     # --- What kind of cluster it is ---------------------------------------------------------------------------------
 

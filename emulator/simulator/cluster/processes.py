@@ -85,39 +85,59 @@ class Processes:
         self._step = step
         self._arm = arm
 
-    # --- Brokers ----------------------------------------------------------------------------------------------------
+    # --- Begin and end ----------------------------------------------------------------------------------------------
 
-    def start(self, broker_id: BrokerId) -> None:
+    def start(self, node: BrokerNode | MetadataNode) -> None:
         """Starts a process on the broker's disk, which ends at once if the disk is full; no effect if one runs."""
-        node = self._nodes[broker_id]
-        if node.core is None and not self.still_stops(node):
-            node.boot(self.rules_of(broker_id), self._properties)
-            self._begin(node, role=NodeRole.BROKER, incarnation_id=incarnation_name(broker_id, node.incarnation))
-            if node.disk.room == 0:
-                self.end(node, events.IncarnationEnd.KILLED)
-            self._step(node, inputs.Started(cause_id=CauseId(f"start-{broker_id}")))
+        if node.core is not None:
+            return
+        if isinstance(node, BrokerNode):
+            self._start_broker(node)
+        else:
+            self._start_controller(node)
+
+    def _start_broker(self, node: BrokerNode) -> None:
+        if self.still_stops(node):
+            return
+        broker_id = node.broker_id
+        node.boot(self.rules_of(broker_id), self._properties)
+        self._begin(node, role=NodeRole.BROKER, incarnation_id=incarnation_name(broker_id, node.incarnation))
+        if node.disk.room == 0:  # it ends at once where the disk is full
+            self.end(node, events.IncarnationEnd.KILLED)
+        self._step(node, inputs.Started(cause_id=CauseId(f"start-{broker_id}")))
+
+    def _start_controller(self, node: MetadataNode) -> None:
+        if node.start_refusal(self.rules_of(node.node_id)) is not None:
+            return
+        unreported = node.boot(self.rules_of(node.node_id), self._properties)
+        self._begin(node, role=node.role, incarnation_id=IncarnationId(f"{node.role}-{node.incarnation}"))
+        for event in unreported:
+            self._event_log.write(node, event)
+        self._step(node, inputs.Started(cause_id=CauseId("start")))
 
     def still_stops(self, node: BrokerNode) -> bool:
         """Returns whether a broker has stopped, while the controller in its process has not."""
         partner = self._partner(node.node_id)
         return partner is not None and partner.node_id in self._last_to_stop
 
-    def stop(self, broker_id: BrokerId) -> None:
-        """Asks a broker to shut down in order."""
-        self._step(self._nodes[broker_id], inputs.ShutdownRequested(cause_id=CauseId(f"stop-{broker_id}")))
+    def stop(self, node: BrokerNode | MetadataNode) -> None:
+        """Asks a process to shut down in order."""
+        if isinstance(node, BrokerNode):
+            self._step(node, inputs.ShutdownRequested(cause_id=CauseId(f"stop-{node.broker_id}")))
+        else:
+            self._step(node, inputs.ShutdownRequested(cause_id=CauseId("stop")))
 
-    def kill(self, broker_id: BrokerId) -> None:
+    def kill(self, node: BrokerNode | MetadataNode) -> None:
         """Ends a process at once; the page cache survives."""
-        self.end(self._nodes[broker_id], events.IncarnationEnd.KILLED)
+        self.end(node, events.IncarnationEnd.KILLED)
 
-    def power_loss(
-        self,
-        broker_id: BrokerId,
-        loss: DiskLoss,
-    ) -> None:
-        """Ends a process at once, if one runs, and loses its unsynced data."""
-        node = self._nodes[broker_id]
+    def power_loss(self, node: BrokerNode | MetadataNode, loss: DiskLoss) -> None:
+        """Ends a process at once, if one runs, and loses its unsynced data: of a controller, its last records."""
         self.end(node, events.IncarnationEnd.POWER_LOST)
+        if isinstance(node, MetadataNode):
+            node.lose_unsynced()
+            return
+        broker_id = node.broker_id
         before = {name: log.log_end_offset for name, log in node.disk.logs.items()}
         node.disk.lose_power(
             loss.keep,
@@ -140,21 +160,23 @@ class Processes:
                 )
             )
 
-    def replace_disk(self, broker_id: BrokerId) -> None:
-        """Ends a process at once, if one runs, and gives the broker an empty disk."""
-        node = self._nodes[broker_id]
+    def replace_disk(self, node: BrokerNode | MetadataNode) -> None:
+        """Ends a process at once, if one runs, and gives it an empty disk."""
         self.end(node, events.IncarnationEnd.POWER_LOST)
-        node.disk.replace()
+        if isinstance(node, BrokerNode):
+            node.disk.replace()
+        else:
+            node.replace_disk()
 
     def crash(self, node: BrokerNode, crash: actions.CrashWithin[NodeId]) -> None:
         """Ends a broker's process as an earlier ``crash-within`` says, and writes the fault."""
         loss, partner = crash.loss, self._partner(node.node_id)
         if loss is None:
-            self.kill(node.broker_id)
+            self.kill(node)
         else:
-            self.power_loss(node.broker_id, loss)
+            self.power_loss(node, loss)
             if isinstance(partner, MetadataNode):
-                self.power_loss_controller(partner)
+                self.power_loss(partner, loss)
         for each in (node,) if partner is None else (node, partner):
             self._event_log.note(
                 events.FaultInjected(
@@ -169,44 +191,15 @@ class Processes:
                 )
             )
 
-    # --- Controllers ------------------------------------------------------------------------------------------------
-
-    def start_controller(self, node: MetadataNode) -> None:
-        """Starts a controller on its log; no effect if it runs, or refuses to start on its disk."""
-        if node.core is None and node.start_refusal(self.rules_of(node.node_id)) is None:
-            unreported = node.boot(self.rules_of(node.node_id), self._properties)
-            self._begin(node, role=node.role, incarnation_id=IncarnationId(f"{node.role}-{node.incarnation}"))
-            for event in unreported:
-                self._event_log.write(node, event)
-            self._step(node, inputs.Started(cause_id=CauseId("start")))
-
-    def stop_controller(self, node: MetadataNode) -> None:
-        """Asks a controller to shut down in order."""
-        self._step(node, inputs.ShutdownRequested(cause_id=CauseId("stop")))
-
-    def kill_controller(self, node: MetadataNode) -> None:
-        """Kills a controller; its appended records stay."""
-        self.end(node, events.IncarnationEnd.KILLED)
-
-    def power_loss_controller(self, node: MetadataNode) -> None:
-        """Ends a controller at once, if it runs, and loses the records that it had not synced."""
-        self.end(node, events.IncarnationEnd.POWER_LOST)
-        node.lose_unsynced()
-
-    def replace_metadata_disk(self, node: MetadataNode) -> None:
-        """Ends one of several controllers at once, if it runs, and gives it an empty disk."""
-        self.end(node, events.IncarnationEnd.POWER_LOST)
-        node.replace_disk()
-
     # --- Any node ---------------------------------------------------------------------------------------------------
 
-    def pause(self, node: Node[InputT]) -> None:
+    def pause(self, node: Node[Any]) -> None:
         """Stops a process by a signal; no effect if none runs."""
         if node.core is not None and not node.is_paused:
             node.is_paused = True
             self._wire.fall_silent(node.node_id)
 
-    def resume(self, node: Node[InputT]) -> None:
+    def resume(self, node: Node[Any]) -> None:
         """Resumes a paused process with the inputs that have arrived since."""
         if not node.is_paused:
             return
@@ -218,13 +211,13 @@ class Processes:
         if node.core is not None:
             self._arm(node)
 
-    def set_clock_rate(self, node: Node[InputT], rate_ppm: int) -> None:
+    def set_clock_rate(self, node: Node[Any], rate_ppm: int) -> None:
         """Changes the rate of a node's clock."""
         node.clock.set_rate(rate_ppm, now_ms=self._queue.now_ms)
         if node.core is not None and not node.is_paused:
             self._arm(node)
 
-    def let_clock_jump(self, node: Node[InputT], by_ms: int) -> None:
+    def let_clock_jump(self, node: Node[Any], by_ms: int) -> None:
         """Sets a node's clock forward."""
         node.clock.jump(by_ms, now_ms=self._queue.now_ms)
         if node.core is not None and not node.is_paused:
@@ -331,4 +324,4 @@ class Processes:
 
     def _stop_after(self, node: MetadataNode, incarnation: int) -> None:
         if node.core is not None and node.incarnation == incarnation:
-            self.stop_controller(node)
+            self.stop(node)

@@ -28,6 +28,7 @@ from laststand.emulator.plan.plan import Plan
 from laststand.emulator.plan.steps import action_text
 from laststand.emulator.simulator.actions.performer import heal_and_record, perform_and_record
 from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
+from laststand.emulator.simulator.nodes.nodes import BrokerNode
 from laststand.emulator.simulator.oracle.finding import Alarm, is_finding
 from laststand.emulator.simulator.oracle.liveness import QUIET_MS, excused, pulse
 from laststand.emulator.simulator.oracle.losses import LostBatch
@@ -161,8 +162,8 @@ class Simulation:
 
     def _boot(self) -> None:
         cluster = self.cluster
-        for broker_id in cluster.nodes:
-            cluster.processes.start(broker_id)
+        for node in cluster.nodes.values():
+            cluster.processes.start(node)
         if not cluster.run_until(lambda: cluster.is_up, within_ms=_BOOT_MS):
             self.oracle.alarm_log.report("L2", None, "the cluster did not come up")
         for topic in self.plan.topics:
@@ -264,13 +265,13 @@ class Simulation:
         for controller in cluster.metadata_nodes.values():
             cluster.processes.set_clock_rate(controller, NORMAL_RATE_PPM)
             cluster.processes.resume(controller)
-        for broker_id, node in cluster.nodes.items():
+        for node in cluster.nodes.values():
             cluster.processes.set_clock_rate(node, NORMAL_RATE_PPM)
             node.pending_crash = None
             node.disk.room = None
             cluster.processes.resume(node)
-            self._stop_if_unregistered(broker_id)
-            cluster.processes.start(broker_id)
+            self._stop_if_unregistered(node)
+            cluster.processes.start(node)
         left = self._converge()
         if left and cluster.is_mended_by_restarts:
             self._restart_in_order()
@@ -314,36 +315,36 @@ class Simulation:
             end_ms += cluster.properties.request_timeout_ms
         while True:
             self._start_controllers()  # a node may have been on its way out when the healing began
-            for broker_id in cluster.nodes:
-                if broker_id in self._asked_to_forget and self._stop_if_unregistered(broker_id):
+            for broker_id, node in cluster.nodes.items():
+                if broker_id in self._asked_to_forget and self._stop_if_unregistered(node):
                     self._asked_to_forget.discard(broker_id)
-                cluster.processes.start(broker_id)
+                cluster.processes.start(node)
             cluster.run(_POLL_MS)
             left = list(self.oracle.missing())
             if not left or cluster.now_ms >= end_ms:
                 return left
 
-    def _stop_if_unregistered(self, broker_id: BrokerId) -> bool:
+    def _stop_if_unregistered(self, node: BrokerNode) -> bool:
         """Stops a broker that is not registered any more: it cannot register again until it is restarted."""
-        broker = self.cluster.nodes[broker_id].broker
-        if broker is None or broker.broker_epoch is None or broker_id in self.cluster.image.brokers:
+        broker = node.broker
+        if broker is None or broker.broker_epoch is None or node.broker_id in self.cluster.image.brokers:
             return False
-        self.cluster.processes.stop(broker_id)
+        self.cluster.processes.stop(node)
         return True
 
     def _start_controllers(self) -> None:
         for controller in self.cluster.metadata_nodes.values():
             if not self.cluster.is_awaited(controller.node_id):
-                self.cluster.processes.start_controller(controller)
+                self.cluster.processes.start(controller)
 
     def _restart_in_order(self) -> None:
         """Restarts the brokers one after the other, as operators do; each gets time to rejoin its ISRs."""
         cluster = self.cluster
-        for broker_id, node in cluster.nodes.items():
-            cluster.processes.stop(broker_id)
+        for node in cluster.nodes.values():
+            cluster.processes.stop(node)
             if not cluster.run_until(lambda node=node: node.core is None):  # type: ignore[misc]
-                cluster.processes.kill(broker_id)
-            cluster.processes.start(broker_id)
+                cluster.processes.kill(node)
+            cluster.processes.start(node)
             cluster.run_until(lambda: not any(True for _ in self.oracle.missing()), within_ms=2_000)
 
     def _read_for_groups(self) -> None:
@@ -398,18 +399,18 @@ class Simulation:
     def _stop(self) -> None:
         cluster = self.cluster
         cluster.event_log.note(events.ShutdownBegan(cause_id=cluster.event_log.cause_id))
-        for broker_id in cluster.nodes:
-            cluster.processes.stop(broker_id)
+        for node in cluster.nodes.values():
+            cluster.processes.stop(node)
         if cluster.run_until(lambda: all(node.core is None for node in cluster.nodes.values())):
             self.oracle.stopped(unread=self._unread)
-        for broker_id in cluster.nodes:
-            cluster.processes.kill(broker_id)
+        for node in cluster.nodes.values():
+            cluster.processes.kill(node)
         for controller in cluster.metadata_nodes.values():
-            cluster.processes.stop_controller(controller)
+            cluster.processes.stop(controller)
         cluster.run(1)
         cluster.run_until(lambda: all(node.core is None for node in cluster.metadata_nodes.values()), within_ms=1_000)
         for controller in cluster.metadata_nodes.values():
-            cluster.processes.kill_controller(controller)
+            cluster.processes.kill(controller)
 
     def judgement(self) -> Judgement:
         """Returns the verdict on a stopped run, equal to the one that verification reaches from its run directory."""

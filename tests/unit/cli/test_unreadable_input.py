@@ -12,6 +12,7 @@ from typing import Final
 
 import pytest
 
+from laststand.emulator.plan.lines import LINE_VERBS
 from tests.kafka_logs.archives import unpack
 from tests.unit.cli.one_process import Laststand, Result, one_process
 
@@ -19,7 +20,7 @@ ROOT: Final = Path(__file__).parents[3]
 DEEP: Final = 20_000
 LINE_MAX: Final = 600
 
-EVERY_ACTION: Final = "wait, produce, transact, consume, member, kill"
+EVERY_ACTION: Final = ", ".join(LINE_VERBS[:6])
 """Of the list of all actions, with which a plan's first strange line is refused."""
 
 PLAN: Final = """\

@@ -61,7 +61,7 @@ class ObservedCluster(NullObserver):
         self.counts: dict[NodeId, Callable[[events.Event], None]] = {}
         self.cluster = SimulatedCluster(brokers=3, switches=Switches(), properties=PROPERTIES, observer=self)
         for broker_id in BROKERS:
-            self.cluster.processes.start(broker_id)
+            self.cluster.processes.start(self.cluster.nodes[broker_id])
         registered = self.cluster.controller.image.brokers
         self.until(lambda: len(registered) == 3 and not any(broker.fenced for broker in registered.values()))
         self.cluster.clients.create_topic("orders", ((0, 1, 2),), {})

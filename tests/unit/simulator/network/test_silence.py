@@ -18,8 +18,8 @@ def cluster() -> SimulatedCluster:
     made = SimulatedCluster(
         brokers=2, switches=Switches(), properties=NodeProperties(broker_session_timeout_ms=SESSION_MS)
     )
-    for broker_id in made.nodes:
-        made.processes.start(broker_id)
+    for node in made.nodes.values():
+        made.processes.start(node)
     made.run(1000)
     made.clients.create_topic("orders", ((0, 1),), {"min.insync.replicas": "1"})
     return made
