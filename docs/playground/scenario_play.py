@@ -14,6 +14,7 @@ from laststand.chaos.scenario.requirements import unmet
 from laststand.chaos.scenario.scenario import MissedStep, Scenario, Step
 from laststand.chaos.simulated.clients import ClientObserver, SimulatedClients
 from laststand.chaos.simulated.target import SimulatedTarget
+from laststand.emulator.core.client.steps import ClientRecord
 from laststand.emulator.core.eras import era_rules, rule_texts
 from laststand.emulator.core.properties import node_properties, property_texts
 from laststand.emulator.core.switches import DEFAULT_ERA, Switches
@@ -23,7 +24,6 @@ from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.fields import PRODUCER_ALL
 from laststand.emulator.plan.plan import PROPERTIES, Plan
 from laststand.emulator.plan.plan_lint import refusal
-from laststand.emulator.simulator.nodes.observer import ClientRecord
 from laststand.emulator.simulator.run.journal import Journal
 from laststand.emulator.simulator.run.simulation import PRODUCER, Simulation
 

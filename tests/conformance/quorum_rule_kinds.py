@@ -14,7 +14,6 @@ from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey, Vo
 from laststand.emulator.core.types import LeaderEpoch, MetadataOffset, NodeId
 from laststand.emulator.core.uuid_text import uuid_bytes, uuid_text
 from laststand.emulator.storage.filesystem import read_file
-from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
 from laststand.emulator.storage.quorum_state import (
     UnknownVersionError,
     quorum_state_path,
@@ -24,6 +23,7 @@ from laststand.emulator.storage.quorum_state import (
 from tests.conformance.harness import Fields, Handler, Vector, mismatches
 from tests.conformance.quorum_world import batches_of, parse_key, position_of, voter_set
 from tests.conformance.storage_kinds import write_file
+from tests.memory_filesystem import MemoryFileSystem
 
 _DIRECTORY: Final = "/log"
 _UUID: Final = struct.Struct(">QQ")

@@ -40,7 +40,6 @@ from laststand.emulator.storage.checkpoints import (
 )
 from laststand.emulator.storage.filesystem import read_file
 from laststand.emulator.storage.log_directory import LogDirectory
-from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
 from laststand.emulator.storage.meta_properties import write_topic_id
 from laststand.emulator.storage.partition_log import LogSettings, PartitionLog
 from laststand.emulator.storage.producer_snapshot import encode_snapshot
@@ -49,6 +48,7 @@ from laststand.emulator.storage.retention import retention_limits
 from laststand.emulator.storage.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, offset_file_path
 from tests.conformance.harness import Fields, Handler, Vector, mismatches, outcome_mismatches, step_mismatches
 from tests.conformance.storage_kinds import TOPIC_ID, epoch_entries, one_batch, write_file
+from tests.memory_filesystem import MemoryFileSystem
 
 _ROOT: Final = "/log"
 _PARTITION: Final = TopicPartition("topic", 0)

@@ -24,7 +24,6 @@ from laststand.emulator.storage.checkpoints import (
 )
 from laststand.emulator.storage.filesystem import OpenMode
 from laststand.emulator.storage.log_directory import LogDirectory
-from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
 from laststand.emulator.storage.partition_log import LogSettings
 from laststand.emulator.storage.record_batch import (
     HEADER,
@@ -37,6 +36,7 @@ from laststand.emulator.storage.record_batch import (
 )
 from laststand.emulator.storage.record_codec import RecordContent, build_batch, read_records
 from tests.conformance.harness import Fields, Handler, Vector, outcome_mismatches
+from tests.memory_filesystem import MemoryFileSystem
 
 TOPIC_ID: Final = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")
 

@@ -15,13 +15,13 @@ from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.types import BrokerId, CauseId, NodeId, TopicId, TopicPartition
 from laststand.emulator.storage.filesystem import FileSystem
 from laststand.emulator.storage.log_directory import LogDirectory
-from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
 from laststand.emulator.storage.meta_properties import PARTITION_METADATA
 from laststand.emulator.storage.partition_log import LogSettings
 from tests.conformance.broker_node_kinds import fill_topics, partition_of
 from tests.conformance.broker_world import configured
 from tests.conformance.harness import Handler, Vector, outcome_mismatches
 from tests.conformance.storage_kinds import one_batch
+from tests.memory_filesystem import MemoryFileSystem
 
 _ROOT: Final = "/logs"
 _RENAMED: Final = "renamed with -stray suffix, kept on disk"

@@ -27,7 +27,6 @@ from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, Pr
 from laststand.emulator.storage.batch_memory import BatchMemory
 from laststand.emulator.storage.control_batch import encode_marker
 from laststand.emulator.storage.filesystem import OpenMode
-from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
 from laststand.emulator.storage.partition_log import LogSettings
 from laststand.emulator.storage.producer_snapshot import delete_snapshot, encode_snapshot, snapshot_offsets
 from laststand.emulator.storage.record_batch import (
@@ -43,6 +42,7 @@ from laststand.emulator.storage.transaction_index import decode_index, encode_in
 from laststand.emulator.storage.value_batch import encode_record, seal_batch
 from tests.conformance.broker_world import NAME, TOPIC_ID
 from tests.conformance.harness import Fields, Handler, Vector, mismatches, numbered
+from tests.memory_filesystem import MemoryFileSystem
 
 _PATH: Final = "/t-0"
 _EPOCH: Final = LeaderEpoch(0)

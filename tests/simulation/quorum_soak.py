@@ -17,7 +17,7 @@ import msgspec
 
 from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.simulator.quorum.oracle import QuorumCheck
-from laststand.emulator.simulator.quorum.schedule import QuorumOutcome, QuorumSchedule
+from tests.simulation.quorum.schedule import QuorumOutcome, QuorumSchedule
 from tests.simulation.quorum_mutants import QUORUM_MUTANTS, Harmless, Lethal, without
 
 _CHUNK = 100

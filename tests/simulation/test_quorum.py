@@ -6,8 +6,8 @@ All of it at length, and every mutant, is ``make quorum-soak``.
 import pytest
 
 from laststand.emulator.core.quorum_rules import QuorumRules
-from laststand.emulator.simulator.quorum.schedule import QuorumSchedule
 from tests.simulation import test_quorum_stories
+from tests.simulation.quorum.schedule import QuorumSchedule
 from tests.simulation.quorum_mutants import QUORUM_MUTANTS, Harmless, Lethal, without
 from tests.simulation.quorum_soak import hunt, play_all
 

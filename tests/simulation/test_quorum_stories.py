@@ -7,8 +7,8 @@ from laststand.emulator.core.quorum.voter_set import ReplicaKey
 from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.channels import Link
-from laststand.emulator.simulator.quorum.cluster import QuorumCluster
 from laststand.emulator.simulator.quorum.oracle import QuorumCheck, QuorumOracle
+from tests.simulation.quorum.cluster import QuorumCluster
 
 _ALL = QuorumRules()
 

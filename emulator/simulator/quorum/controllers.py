@@ -6,7 +6,7 @@ active last.
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from laststand.emulator.core import effects, events, inputs, records
@@ -20,14 +20,15 @@ from laststand.emulator.core.quorum.states import IllegalQuorumState
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
 from laststand.emulator.core.quorum_controller.effects import RecordFacts, ReportFault, ServeMetadata
 from laststand.emulator.core.quorum_controller.values import PLAIN_VALUES, decode_batch
-from laststand.emulator.core.types import BrokerId, CauseId, LeaderEpoch, MetadataOffset, NodeId
-from laststand.emulator.plan.channels import Link
+from laststand.emulator.core.types import BrokerId, CauseId, LeaderEpoch, MessageFate, MetadataOffset, NodeId, Way
+from laststand.emulator.plan.channels import SYNC, Channel, Link
 from laststand.emulator.plan.nodes import CONTROLLER, controller_ids
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.network.network import Network
 from laststand.emulator.simulator.network.streams import MetadataStreams, Streams
+from laststand.emulator.simulator.nodes.event_queue import EventQueue
 from laststand.emulator.simulator.nodes.nodes import CLUSTER_ID, BrokerNode, InputT, MetadataNode, Node
 from laststand.emulator.simulator.quorum.availability import QuorumAvailability
-from laststand.emulator.simulator.quorum.cluster import complete_sync, sync_channel
 from laststand.emulator.simulator.quorum.controller_node import QuorumControllerNode
 from laststand.emulator.simulator.quorum.oracle import PROMISE_OF, QuorumOracle, voters_in
 
@@ -328,3 +329,18 @@ class ControllersCluster(SimulatedCluster):
         self._reported_end_offset = min(self._reported_end_offset, node.log[-1].base_offset)
         if self.on_forgotten_metadata is not None:
             self.on_forgotten_metadata()
+
+
+def complete_sync(node_id: NodeId, complete: Callable[[], None], *, network: Network, queue: EventQueue) -> None:
+    """Completes an fsync of a node at once, or when its held completions are released."""
+    channel = sync_channel(node_id)
+    if (held := network.held.get(channel)) is None:
+        queue.after(0, complete)
+    else:
+        network.intercept(channel, MessageFate.HELD)
+        held.append(complete)
+
+
+def sync_channel(node_id: NodeId) -> Channel[NodeId]:
+    """Returns the completions of a node's fsyncs as a channel."""
+    return Channel(node_id, node_id, SYNC, Way.RESPONSE)

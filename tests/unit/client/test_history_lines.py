@@ -5,7 +5,7 @@ import pytest
 
 from laststand.emulator.core.client.history_lines import history_line
 from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.history import OperationType, SendOperation
 from laststand.emulator.core.types import Acks, CauseId, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
 
 ORDERS = TopicPartition("orders", 2)
@@ -24,6 +24,7 @@ def test_a_batch_without_an_answer_has_no_offset(acks: Acks, base_offset: int | 
         base_offset=Offset(7),
     )
     line = history_line(recorded, index=4, time_ns=9, process="p", acks=acks)
+    assert isinstance(line, SendOperation)
     assert (line.index, line.time_ns, line.process, line.acks) == (4, 9, "p", int(acks))
     assert (line.topic, line.partition, line.base_offset) == ("orders", 2, base_offset)
     assert (line.first_record_id, line.record_count) == (30, 3)

@@ -8,7 +8,7 @@ from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import BrokerEpoch, NodeId, TopicId, TopicPartition
 from laststand.emulator.node.broker_files import BrokerFiles
 from laststand.emulator.storage.checkpoints import HIGH_WATERMARK_CHECKPOINT
-from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
+from tests.memory_filesystem import MemoryFileSystem
 from tests.unit.storage.log_fixtures import make_batch, overwrite
 
 TOPIC_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")

@@ -15,7 +15,7 @@ from laststand.emulator.node.config import NodeConfig
 from laststand.emulator.node.controller_shell import ControllerShell
 from laststand.emulator.node.event_writer import EventWriter
 from laststand.emulator.rpc.run_token import RunToken
-from laststand.emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem
+from tests.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem
 
 
 class WritingShell(BrokerShell):

@@ -36,7 +36,7 @@ from laststand.emulator.node.controller_turn import ControllerTurns
 from laststand.emulator.node.event_writer import encode_event
 from laststand.emulator.node.metadata_journal import MetadataJournal
 from laststand.emulator.node.unreported_events import unreported_events
-from laststand.emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem, SimulatedCrashError
+from tests.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem, SimulatedCrashError
 
 DATA_DIR = "/data"
 CAUSE = CauseId("test")

@@ -16,10 +16,10 @@ from laststand.emulator.node.config import NodeConfig
 from laststand.emulator.node.metadata_journal import DIRECTORY
 from laststand.emulator.node.quorum_turn import QuorumTurns
 from laststand.emulator.storage.filesystem import read_file
-from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
 from laststand.emulator.storage.meta_properties import MetaProperties, format_directory, read_meta_properties
 from laststand.emulator.storage.metadata_log import MetadataLog
 from laststand.emulator.storage.quorum_state import quorum_state_path, read_quorum_state
+from tests.memory_filesystem import MemoryFileSystem
 from tests.unit.storage.log_fixtures import durable_directory
 
 DATA = "/data"

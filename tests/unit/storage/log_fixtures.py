@@ -8,9 +8,9 @@ import msgspec
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TopicId, TopicPartition
 from laststand.emulator.storage.filesystem import FileSystem, OpenMode
-from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
 from laststand.emulator.storage.record_batch import PARSE_ANYTHING, parse_batch, stamp
 from laststand.emulator.storage.record_codec import ProducerFields, RecordContent, build_batch
+from tests.memory_filesystem import MemoryFileSystem
 
 PARTITION = TopicPartition("orders", 0)
 TOPIC_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.errors import StorageError
 from laststand.emulator.storage.filesystem import FileSystem, OpenMode, read_file
-from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
 from laststand.emulator.storage.os_filesystem import OsFileSystem
 from laststand.emulator.storage.power_loss import lose_power
+from tests.memory_filesystem import MemoryFileSystem
 
 FILES = ("a", "b", "d/a", "d/b")
 DIRECTORIES = ("", "d", "e")

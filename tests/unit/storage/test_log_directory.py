@@ -11,9 +11,9 @@ from laststand.emulator.core.types import BrokerEpoch, Offset, TopicId, TopicPar
 from laststand.emulator.storage import clean_shutdown
 from laststand.emulator.storage.checkpoints import RECOVERY_POINT_CHECKPOINT, read_offsets
 from laststand.emulator.storage.log_directory import LogDirectory, make_log_directory, partition_of_directory
-from laststand.emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem, SimulatedCrashError
 from laststand.emulator.storage.os_filesystem import OsFileSystem
 from laststand.emulator.storage.partition_log import LogSettings
+from tests.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem, SimulatedCrashError
 from tests.unit.storage.log_fixtures import PARTITION, TOPIC_ID, durable_directory, make_batch, make_batches
 
 ROOT = "/data"

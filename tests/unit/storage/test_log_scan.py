@@ -7,9 +7,9 @@ from laststand.emulator.core.types import Offset
 from laststand.emulator.storage.batch_memory import BatchMemory
 from laststand.emulator.storage.filesystem import read_file
 from laststand.emulator.storage.log_scan import LogScanResult
-from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
 from laststand.emulator.storage.partition_log import LogSettings, PartitionLog
 from laststand.emulator.storage.recovery import create_log
+from tests.memory_filesystem import MemoryFileSystem
 from tests.unit.storage.log_fixtures import (
     PARTITION,
     TOPIC_ID,

@@ -9,8 +9,8 @@ from laststand.emulator.core.quorum.batches import KRaftVersion, KRaftVoters, Le
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey, VersionRange, Voter, VoterSet
 from laststand.emulator.core.types import LeaderEpoch, MetadataOffset, NodeId
 from laststand.emulator.storage.filesystem import OpenMode
-from laststand.emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem, SimulatedCrashError
 from laststand.emulator.storage.metadata_log import MetadataLog
+from tests.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem, SimulatedCrashError
 from tests.unit.storage.log_fixtures import durable_directory, overwrite
 
 DISK = DirectoryId("AAAAAAAAUAAAAAAAAAAAAQ")

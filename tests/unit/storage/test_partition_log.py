@@ -9,10 +9,10 @@ from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.types import Offset
 from laststand.emulator.storage.batch_memory import BatchMemory
 from laststand.emulator.storage.filesystem import read_file
-from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
 from laststand.emulator.storage.partition_log import LogSettings, PartitionLog
 from laststand.emulator.storage.recovery import LogCheckpoints, create_log, load_log
 from laststand.emulator.storage.retention import RetentionLimits
+from tests.memory_filesystem import MemoryFileSystem
 from tests.unit.storage.log_fixtures import PARTITION, TOPIC_ID, durable_directory, make_batch, make_batches
 
 PATH = "/logs/orders-0"

@@ -9,10 +9,10 @@ import pytest
 from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.types import Offset
 from laststand.emulator.storage.filesystem import FileSystem, OpenMode, read_file, write_atomically
-from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
 from laststand.emulator.storage.os_filesystem import OsFileSystem
 from laststand.emulator.storage.power_loss import lose_power, scan_log_end
 from laststand.emulator.storage.power_loss_plan import PAGE_BYTES, ByteLoss, NameFate, NameLoss
+from tests.memory_filesystem import MemoryFileSystem
 from tests.unit.storage.log_fixtures import make_batch
 
 SEEDS = range(12)

@@ -7,8 +7,8 @@ from laststand.emulator.core.quorum.effects import Election
 from laststand.emulator.core.quorum.voter_set import ReplicaKey
 from laststand.emulator.core.types import LeaderEpoch, NodeId
 from laststand.emulator.storage.filesystem import OpenMode
-from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
 from laststand.emulator.storage.quorum_state import quorum_state_path, read_quorum_state, write_quorum_state
+from tests.memory_filesystem import MemoryFileSystem
 
 _DIRECTORY = "/log"
 

@@ -11,11 +11,11 @@ from laststand.emulator.core.types import LeaderEpoch, Offset
 from laststand.emulator.storage.batch_memory import BatchMemory
 from laststand.emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, format_epochs
 from laststand.emulator.storage.filesystem import read_file
-from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
 from laststand.emulator.storage.meta_properties import write_topic_id
 from laststand.emulator.storage.partition_log import LogSettings, PartitionLog
 from laststand.emulator.storage.producer_snapshot import encode_snapshot
 from laststand.emulator.storage.recovery import LogCheckpoints, load_log
+from tests.memory_filesystem import MemoryFileSystem
 from tests.unit.storage.log_fixtures import PARTITION, TOPIC_ID, durable_directory, make_batch, make_batches, overwrite
 
 PATH = "/orders-0"

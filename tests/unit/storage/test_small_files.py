@@ -27,7 +27,6 @@ from laststand.emulator.storage.checkpoints import (
     read_offsets_leniently,
     write_offsets,
 )
-from laststand.emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, SimulatedCrashError
 from laststand.emulator.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from laststand.emulator.storage.producer_snapshot import (
     decode_snapshot,
@@ -37,6 +36,7 @@ from laststand.emulator.storage.producer_snapshot import (
     snapshot_offsets,
     write_snapshot,
 )
+from tests.memory_filesystem import CrashPoint, FaultOutcome, SimulatedCrashError
 from tests.unit.storage.log_fixtures import durable_directory, overwrite
 
 OFFSETS = {TopicPartition("b", 0): Offset(7), TopicPartition("a", 1): Offset(1500)}

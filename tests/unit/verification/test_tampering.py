@@ -15,13 +15,13 @@ from laststand.emulator.core import records
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, MetadataOffset, NodeId, ProducerId
 from laststand.emulator.node.metadata_journal import MetadataJournal
 from laststand.emulator.storage.filesystem import OpenMode
-from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
 from laststand.emulator.verification.judge import judge
 from laststand.emulator.verification.reading.run_directory import open_run_directory
 from laststand.emulator.verification.reading.run_plan import plan_run
 from laststand.emulator.verification.slices.reading import UnfitError
 from laststand.emulator.verification.verdict.forms import summary
 from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
+from tests.memory_filesystem import MemoryFileSystem
 from tests.verification.packing import pack_run
 from tests.verification.resealing import Line, reseal
 from tests.verification.run_builder import CONTROLLER, ON, RunBuilder

@@ -21,10 +21,10 @@ from laststand.emulator.core.disk import DiskModel, ExactLoss, Keep, NamesFate, 
 from laststand.emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, TopicId
 from laststand.emulator.simulator.disk.disk import Disk
 from laststand.emulator.storage.log_directory import LogDirectory
-from laststand.emulator.storage.memory_filesystem import MemoryLock
 from laststand.emulator.storage.os_filesystem import OsFileSystem
 from laststand.emulator.storage.partition_log import LogSettings
 from laststand.emulator.storage.power_loss import lose_power
+from tests.memory_filesystem import MemoryLock
 from tests.unit.storage.log_fixtures import PARTITION, TOPIC_ID, durable_directory, make_batch
 
 ROOT: Final = "/data"

@@ -11,8 +11,8 @@ from laststand.emulator.core.quorum.batches import KRaftVoters, QuorumBatch
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey, Voter, VoterSet
 from laststand.emulator.core.types import LeaderEpoch, MetadataOffset, NodeId
 from laststand.emulator.simulator.quorum.disk import MetadataDisk
-from laststand.emulator.simulator.quorum.member import QuorumMember
 from laststand.emulator.simulator.quorum.oracle import PROMISE_OF, QuorumCheck, QuorumOracle
+from tests.simulation.quorum.member import QuorumMember
 
 _IDS: Final = tuple(NodeId(number) for number in (100, 101, 102))
 _KEYS: Final = tuple(ReplicaKey(node_id, DirectoryId(f"d{node_id}")) for node_id in _IDS)

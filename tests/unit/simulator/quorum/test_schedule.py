@@ -3,9 +3,9 @@
 import pytest
 
 from laststand.emulator.core.quorum_rules import QuorumRules
-from laststand.emulator.simulator.quorum.cluster import QuorumCluster
 from laststand.emulator.simulator.quorum.oracle import QuorumCheck
-from laststand.emulator.simulator.quorum.schedule import QuorumSchedule
+from tests.simulation.quorum.cluster import QuorumCluster
+from tests.simulation.quorum.schedule import QuorumSchedule
 
 
 def test_a_healed_quorum_that_commits_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

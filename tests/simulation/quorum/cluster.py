@@ -20,15 +20,16 @@ from laststand.emulator.core.quorum.settings import QuorumSettings, formatted
 from laststand.emulator.core.quorum.states import IllegalCall, IllegalQuorumState
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
 from laststand.emulator.core.quorum_rules import QuorumRules
-from laststand.emulator.core.types import CauseId, MessageFate, NodeId, Way
-from laststand.emulator.plan.channels import SYNC, Channel, Link
+from laststand.emulator.core.types import CauseId, NodeId
+from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.nodes import controller_ids
 from laststand.emulator.simulator.network.network import Network
 from laststand.emulator.simulator.network.wire import NodeAsker, Wire
 from laststand.emulator.simulator.nodes.event_queue import EventQueue
 from laststand.emulator.simulator.nodes.node_timers import NodeTimers
 from laststand.emulator.simulator.nodes.nodes import CLUSTER_ID, InputT, Node
-from laststand.emulator.simulator.quorum.member import QuorumMember
+from laststand.emulator.simulator.quorum.controllers import complete_sync
+from tests.simulation.quorum.member import QuorumMember
 
 _SILENCE_MS: Final = 1000
 _BACKOFF_MS: Final = 200
@@ -318,18 +319,3 @@ class QuorumCluster:
             )
 
         complete_sync(member.node_id, complete, network=self.network, queue=self.queue)
-
-
-def complete_sync(node_id: NodeId, complete: Callable[[], None], *, network: Network, queue: EventQueue) -> None:
-    """Completes an fsync of a node at once, or when its held completions are released."""
-    channel = sync_channel(node_id)
-    if (held := network.held.get(channel)) is None:
-        queue.after(0, complete)
-    else:
-        network.intercept(channel, MessageFate.HELD)
-        held.append(complete)
-
-
-def sync_channel(node_id: NodeId) -> Channel[NodeId]:
-    """Returns the completions of a node's fsyncs as a channel."""
-    return Channel(node_id, node_id, SYNC, Way.RESPONSE)

@@ -15,8 +15,9 @@ from laststand.emulator.core.quorum.voter_set import ReplicaKey
 from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.core.types import NodeId, Way
 from laststand.emulator.plan.channels import Channel
-from laststand.emulator.simulator.quorum.cluster import QuorumCluster, sync_channel
+from laststand.emulator.simulator.quorum.controllers import sync_channel
 from laststand.emulator.simulator.quorum.oracle import QuorumCheck, QuorumFinding, QuorumOracle, voters_in
+from tests.simulation.quorum.cluster import QuorumCluster
 
 APIS: Final = ("Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "FetchMetadata")
 """Messages that a schedule holds."""
