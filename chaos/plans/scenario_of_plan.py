@@ -14,20 +14,7 @@ import msgspec
 import yaml
 
 from laststand.chaos.plans.settle_times import PlanResult, SettledPlan, result_of, settle
-from laststand.chaos.scenario.conditions import (
-    DEFAULT_WITHIN_MS,
-    Acked,
-    BrokerIs,
-    Condition,
-    CountPer,
-    Elapsed,
-    Intercepted,
-    LogEnds,
-    NoLeader,
-    PartitionIs,
-    Since,
-    Until,
-)
+from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.conditions_yaml import until_entry
 from laststand.chaos.scenario.scenario import MissedStep
 from laststand.emulator.client.counters import Counters
@@ -251,10 +238,10 @@ def _steps(plan: Plan, *, is_exact: bool, keeps_waits: bool) -> Iterator[str]:
     simulation = Simulation(plan, journal=journal)
     simulation.begin()
     cluster = simulation.cluster
-    seen: dict[str, Condition] = {}
+    seen: dict[str, conditions.Condition] = {}
     touched: Mapping[Channel[NodeId], int] | None = {} if keeps_waits else None
 
-    def barriers() -> Iterator[Condition]:
+    def barriers() -> Iterator[conditions.Condition]:
         yield from _new_barriers(_states(cluster, is_exact=is_exact, touched=touched), seen)
         if is_exact:
             yield from _new_barriers(_records(cluster, journal), seen)
@@ -262,38 +249,42 @@ def _steps(plan: Plan, *, is_exact: bool, keeps_waits: bool) -> Iterator[str]:
     yield from map(_barrier, barriers())
     if not is_exact:
         partitions = tuple(sorted(cluster.controller.image.partitions))
-        written = Acked(count=1, acks=Acks.ALL, partitions=partitions, per=CountPer.PARTITION, since=Since.RUN)
-        yield flow_text(until_entry(Until(condition=written)))
+        written = conditions.Acked(
+            count=1, acks=Acks.ALL, partitions=partitions, per=conditions.CountPer.PARTITION, since=conditions.Since.RUN
+        )
+        yield flow_text(until_entry(conditions.Until(condition=written)))
     for position, action in enumerate(plan.actions, 1):
         broken = set(cluster.network.broken)
         simulation.play(action)
         if keeps_waits and not isinstance(action, actions.Wait):
             touched = dict(cluster.network.intercepted)
         if isinstance(action, actions.Wait):
-            conditions = tuple(barriers())
-            if keeps_waits and position < len(plan.actions) and not _shows(action, conditions):
+            awaited = tuple(barriers())
+            if keeps_waits and position < len(plan.actions) and not _shows(action, awaited):
                 yield _wait(_scaled(action.duration_ms))
-            yield from map(_barrier, conditions)
+            yield from map(_barrier, awaited)
         elif not isinstance(action, actions.Cut | actions.Isolate) or cluster.network.broken != broken:
             yield action_text(action if is_exact else _tolerant(action))
 
 
-def _barrier(condition: Condition) -> str:
-    return flow_text(until_entry(Until(condition=condition)))
+def _barrier(condition: conditions.Condition) -> str:
+    return flow_text(until_entry(conditions.Until(condition=condition)))
 
 
-def _shows(wait: actions.Wait, conditions: Iterable[Condition]) -> bool:
+def _shows(wait: actions.Wait, awaited: Iterable[conditions.Condition]) -> bool:
     """Returns whether a plan waits for a timer whose effect a barrier waits for anyway."""
     return wait.duration_ms >= _DUE_MS and any(
-        isinstance(each, BrokerIs | PartitionIs)
-        or (isinstance(each, Intercepted) and each.channel.api not in _OF_TIMERS)
-        for each in conditions
+        isinstance(each, conditions.BrokerIs | conditions.PartitionIs)
+        or (isinstance(each, conditions.Intercepted) and each.channel.api not in _OF_TIMERS)
+        for each in awaited
     )
 
 
 def _wait(duration_ms: int) -> str:
-    elapsed = Elapsed(duration_ms=duration_ms)
-    return flow_text(until_entry(Until(condition=elapsed, within_ms=duration_ms + DEFAULT_WITHIN_MS)))
+    elapsed = conditions.Elapsed(duration_ms=duration_ms)
+    return flow_text(
+        until_entry(conditions.Until(condition=elapsed, within_ms=duration_ms + conditions.DEFAULT_WITHIN_MS))
+    )
 
 
 def _tolerant(action: actions.Action) -> actions.Action:
@@ -303,9 +294,11 @@ def _tolerant(action: actions.Action) -> actions.Action:
     return msgspec.structs.replace(action, answers=tuple(dict.fromkeys((*action.answers, *_REFUSALS))))
 
 
-def _new_barriers(conditions: Iterator[tuple[str, Condition]], seen: dict[str, Condition]) -> Iterator[Condition]:
+def _new_barriers(
+    awaited: Iterator[tuple[str, conditions.Condition]], seen: dict[str, conditions.Condition]
+) -> Iterator[conditions.Condition]:
     """Yields the condition for each state that differs from what was ``seen`` last, and updates ``seen``."""
-    for what, condition in conditions:
+    for what, condition in awaited:
         if seen.get(what) != condition:
             seen[what] = condition
             yield condition
@@ -313,20 +306,20 @@ def _new_barriers(conditions: Iterator[tuple[str, Condition]], seen: dict[str, C
 
 def _states(
     cluster: SimulatedCluster, *, is_exact: bool, touched: Mapping[Channel[NodeId], int] | None
-) -> Iterator[tuple[str, Condition]]:
+) -> Iterator[tuple[str, conditions.Condition]]:
     for channel, held in sorted(cluster.network.held.items()):
         if held:
             count = cluster.network.intercepted[channel]
             if touched is not None and channel.api in _OF_TIMERS:
                 count = min(count, touched.get(channel, 0) + 1)
-            yield str(channel), Intercepted(channel=channel, count=count)
+            yield str(channel), conditions.Intercepted(channel=channel, count=count)
     for broker_id, registration in sorted(cluster.controller.image.brokers.items()):
-        yield f"broker {broker_id}", BrokerIs(node=NodeId(broker_id), unfenced=not registration.fenced)
+        yield f"broker {broker_id}", conditions.BrokerIs(node=NodeId(broker_id), unfenced=not registration.fenced)
     for partition, state in sorted(cluster.controller.image.partitions.items()):
         yield str(partition), _partition(partition, state, is_exact=is_exact)
 
 
-def _records(cluster: SimulatedCluster, journal: Journal) -> Iterator[tuple[str, Condition]]:
+def _records(cluster: SimulatedCluster, journal: Journal) -> Iterator[tuple[str, conditions.Condition]]:
     counters = Counters()
     for _, client, record in journal.history:
         if isinstance(record, SendRecorded):
@@ -335,25 +328,36 @@ def _records(cluster: SimulatedCluster, journal: Journal) -> Iterator[tuple[str,
         partition, acks = count.topic_partition, Acks(count.acks)
         yield (
             f"records of {partition} acked, acks {acks}",
-            Acked(count=count.records, acks=acks, partitions=(partition,), per=CountPer.TOTAL, since=Since.RUN),
+            conditions.Acked(
+                count=count.records,
+                acks=acks,
+                partitions=(partition,),
+                per=conditions.CountPer.TOTAL,
+                since=conditions.Since.RUN,
+            ),
         )
     for partition, state in sorted(cluster.controller.image.partitions.items()):
         yield from _log_ends(cluster, partition, state)
 
 
-def _partition(partition: TopicPartition, state: PartitionState, *, is_exact: bool) -> PartitionIs:
-    leader = NoLeader.NONE if state.leader is None else NodeId(state.leader)
+def _partition(partition: TopicPartition, state: PartitionState, *, is_exact: bool) -> conditions.PartitionIs:
+    leader = conditions.NoLeader.NONE if state.leader is None else NodeId(state.leader)
     isr = tuple(sorted(state.isr))
     if not is_exact:
-        return PartitionIs(partitions=(partition,), leader=leader if leader is NoLeader.NONE else None, isr=isr)
-    return PartitionIs(partitions=(partition,), leader=leader, isr=isr, elr=tuple(sorted(state.elr)))
+        return conditions.PartitionIs(
+            partitions=(partition,), leader=leader if leader is conditions.NoLeader.NONE else None, isr=isr
+        )
+    return conditions.PartitionIs(partitions=(partition,), leader=leader, isr=isr, elr=tuple(sorted(state.elr)))
 
 
 def _log_ends(
     cluster: SimulatedCluster, partition: TopicPartition, state: PartitionState
-) -> Iterator[tuple[str, Condition]]:
+) -> Iterator[tuple[str, conditions.Condition]]:
     for replica in state.replicas:
         node = cluster.nodes[replica]
         if node.core is not None and partition in node.disk.logs:
             end = node.disk.logs[partition].log_end_offset
-            yield f"log of {partition} on {replica}", LogEnds(node=NodeId(replica), partition=partition, end=end)
+            yield (
+                f"log of {partition} on {replica}",
+                conditions.LogEnds(node=NodeId(replica), partition=partition, end=end),
+            )

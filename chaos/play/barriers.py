@@ -5,25 +5,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from laststand.chaos.play.roles import NodeNames, missing, resolve
-from laststand.chaos.scenario.conditions import (
-    Acked,
-    AnyOf,
-    BrokerIs,
-    ClientSaw,
-    Condition,
-    Consumed,
-    CountPer,
-    Elapsed,
-    FeatureIs,
-    Intercepted,
-    LogEnds,
-    LogIs,
-    NoLeader,
-    PartitionIs,
-    RegistrationIs,
-    Since,
-    TopicIs,
-)
+from laststand.chaos.scenario import conditions
 from laststand.emulator.client.control import ClientCounts
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage, PartitionState
@@ -62,46 +44,46 @@ class View:
     elapsed_ms: Callable[[int], int]
 
 
-def observe(condition: Condition, view: View) -> Observation:
+def observe(condition: conditions.Condition, view: View) -> Observation:
     """Returns whether a condition holds, and the observed state."""
     match condition:
-        case Acked():
+        case conditions.Acked():
             return _acked(condition, view)
-        case PartitionIs():
+        case conditions.PartitionIs():
             return _partitions(condition, view)
-        case BrokerIs():
+        case conditions.BrokerIs():
             return _broker(condition, view)
-        case RegistrationIs():
+        case conditions.RegistrationIs():
             return _registration(condition, view)
-        case LogIs():
+        case conditions.LogIs():
             return _log(condition, view)
-        case LogEnds(node=ref, partition=partition, end=end):
+        case conditions.LogEnds(node=ref, partition=partition, end=end):
             node = resolve(ref, view.image, view.names)
             if node is None:
                 return Observation(reached=False, text=missing(ref))
             log_end = view.log_end(node, partition)
             return Observation(reached=log_end == end, text=f"the log of {partition} on node {node} ends at {log_end}")
-        case TopicIs(topic=topic, exists=exists):
+        case conditions.TopicIs(topic=topic, exists=exists):
             topic_id = view.image.topics.get(topic)
             text = f"topic {topic} does not exist" if topic_id is None else f"topic {topic} has id {topic_id}"
             return Observation(reached=(topic_id is not None) == exists, text=text)
-        case FeatureIs(feature=feature, level=level):
+        case conditions.FeatureIs(feature=feature, level=level):
             found = view.image.feature_level(feature)
             return Observation(reached=found == level, text=f"{feature} is at level {found}")
-        case ClientSaw(error=error, count=count):
+        case conditions.ClientSaw(error=error, count=count):
             seen = _errors(view.counts, error) - _errors(view.counts_at_start, error)
             return Observation(reached=seen >= count, text=f"{counted(seen, 'answer')} to clients: {error.name}")
-        case Consumed(count=count, since=since):
-            before = view.counts_at_start.consumed if since is Since.STEP else 0
+        case conditions.Consumed(count=count, since=since):
+            before = view.counts_at_start.consumed if since is conditions.Since.STEP else 0
             consumed = view.counts.consumed - before
             return Observation(reached=consumed >= count, text=f"{counted(consumed, 'record')} consumed")
-        case Intercepted(channel=channel, count=count):
+        case conditions.Intercepted(channel=channel, count=count):
             return _intercepted(channel, count, view)
-        case Elapsed(duration_ms=duration_ms, steps=steps):
+        case conditions.Elapsed(duration_ms=duration_ms, steps=steps):
             elapsed_ms = view.elapsed_ms(steps)
             return Observation(reached=elapsed_ms >= duration_ms, text=f"{elapsed_ms} ms have passed")
-        case AnyOf(conditions=conditions):
-            sights = [observe(each, view) for each in conditions]
+        case conditions.AnyOf(conditions=several):
+            sights = [observe(each, view) for each in several]
             text = "; ".join(sight.text for sight in sights if sight.reached) or "; ".join(each.text for each in sights)
             return Observation(reached=any(sight.reached for sight in sights), text=text)
         case _:
@@ -129,17 +111,17 @@ def _errors(counts: ClientCounts, error: ErrorCode) -> int:
     return sum(each.count for each in counts.errors if each.error == error.name)
 
 
-def _acked(condition: Acked, view: View) -> Observation:
+def _acked(condition: conditions.Acked, view: View) -> Observation:
     acked = {partition: _records(view.counts, condition.acks, partition) for partition in condition.partitions}
-    if condition.since is Since.STEP:
+    if condition.since is conditions.Since.STEP:
         for partition in acked:
             acked[partition] -= _records(view.counts_at_start, condition.acks, partition)
     level = "" if condition.acks is None else f" acks={'all' if condition.acks is Acks.ALL else int(condition.acks)}"
     match condition.per:
-        case CountPer.TOTAL:
+        case conditions.CountPer.TOTAL:
             total = sum(acked.values())
             return Observation(reached=total >= condition.count, text=f"{counted(total, 'record')} acked{level}")
-        case CountPer.PARTITION:
+        case conditions.CountPer.PARTITION:
             text = ", ".join(f"{partition}: {records}" for partition, records in acked.items())
             return Observation(
                 reached=min(acked.values(), default=0) >= condition.count, text=f"records acked{level}: {text}"
@@ -148,12 +130,12 @@ def _acked(condition: Acked, view: View) -> Observation:
             assert_never(condition.per)
 
 
-def _partitions(condition: PartitionIs, view: View) -> Observation:
+def _partitions(condition: conditions.PartitionIs, view: View) -> Observation:
     sights = [_partition(partition, condition, view) for partition in condition.partitions]
     return Observation(reached=all(each.reached for each in sights), text="; ".join(each.text for each in sights))
 
 
-def _partition(partition: TopicPartition, condition: PartitionIs, view: View) -> Observation:
+def _partition(partition: TopicPartition, condition: conditions.PartitionIs, view: View) -> Observation:
     state = view.image.partitions.get(partition)
     if state is None:
         return Observation(reached=False, text=f"{partition} does not exist")
@@ -195,11 +177,11 @@ def describe_partition(state: PartitionState) -> str:
     return " ".join(words)
 
 
-def _is_broker(wanted: NodeRef | NoLeader | None, found: BrokerId | None, view: View) -> bool:
+def _is_broker(wanted: NodeRef | conditions.NoLeader | None, found: BrokerId | None, view: View) -> bool:
     match wanted:
         case None:
             return True
-        case NoLeader.NONE:
+        case conditions.NoLeader.NONE:
             return found is None
         case _:
             return found is not None and found == resolve(wanted, view.image, view.names)
@@ -211,7 +193,7 @@ def _are_members(wanted: tuple[NodeRef, ...] | None, members: tuple[BrokerId, ..
     return {resolve(each, view.image, view.names) for each in wanted} == {NodeId(member) for member in members}
 
 
-def _broker(condition: BrokerIs, view: View) -> Observation:
+def _broker(condition: conditions.BrokerIs, view: View) -> Observation:
     node = resolve(condition.node, view.image, view.names)
     if node is None:
         return Observation(reached=False, text=missing(condition.node))
@@ -222,14 +204,14 @@ def _broker(condition: BrokerIs, view: View) -> Observation:
     return Observation(reached=registration.fenced != condition.unfenced, text=f"node {node} is {state}")
 
 
-def _registration(condition: RegistrationIs, view: View) -> Observation:
+def _registration(condition: conditions.RegistrationIs, view: View) -> Observation:
     node = resolve(condition.node, view.image, view.names)
     is_registered = node is not None and BrokerId(node) in view.image.brokers
     state = "registered" if is_registered else "not registered"
     return Observation(reached=is_registered == condition.exists, text=f"node {condition.node} is {state}")
 
 
-def _log(condition: LogIs, view: View) -> Observation:
+def _log(condition: conditions.LogIs, view: View) -> Observation:
     node = resolve(condition.node, view.image, view.names)
     if node is None:
         return Observation(reached=False, text=missing(condition.node))

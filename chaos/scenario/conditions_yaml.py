@@ -17,27 +17,7 @@
 from collections.abc import Mapping
 from typing import Final, assert_never
 
-from laststand.chaos.scenario.conditions import (
-    DEFAULT_WITHIN_MS,
-    Acked,
-    AnyOf,
-    BrokerIs,
-    ClientSaw,
-    Condition,
-    Consumed,
-    CountPer,
-    Elapsed,
-    FeatureIs,
-    Intercepted,
-    LogEnds,
-    LogIs,
-    NoLeader,
-    PartitionIs,
-    RegistrationIs,
-    Since,
-    TopicIs,
-    Until,
-)
+from laststand.chaos.scenario import conditions
 from laststand.emulator.core.errors import suggestion
 from laststand.emulator.core.types import Acks, LeaderRecoveryState, Offset, TopicPartition
 from laststand.emulator.plan.administration_fields import FeatureLevel, level_text, read_level
@@ -80,7 +60,7 @@ CONDITION_KEYS: Final = (
 """Every key that an ``until`` may have, beside one that it waits for."""
 
 
-def read_until(argument: Cursor, names: Names) -> Until:
+def read_until(argument: Cursor, names: Names) -> conditions.Until:
     """Returns the barrier in the argument of ``until``.
 
     Raises:
@@ -88,11 +68,11 @@ def read_until(argument: Cursor, names: Names) -> Until:
     """
     with argument.fields() as fields:
         within = fields.optional("within")
-        within_ms = DEFAULT_WITHIN_MS if within is None else duration_ms(within)
-        return Until(condition=read_condition(fields, names), within_ms=within_ms)
+        within_ms = conditions.DEFAULT_WITHIN_MS if within is None else duration_ms(within)
+        return conditions.Until(condition=read_condition(fields, names), within_ms=within_ms)
 
 
-def read_any_of(argument: Cursor, names: Names) -> Until:
+def read_any_of(argument: Cursor, names: Names) -> conditions.Until:
     """Returns the barrier in the argument of ``wait_for_any``: a list of conditions, ``of``, and ``within``.
 
     Raises:
@@ -100,21 +80,21 @@ def read_any_of(argument: Cursor, names: Names) -> Until:
     """
     with argument.fields() as fields:
         listed, within = fields.required("of"), fields.optional("within")
-        conditions = tuple(_one_of(each, names) for each in listed.items())
-        if len(conditions) < 2:
+        several = tuple(_one_of(each, names) for each in listed.items())
+        if len(several) < 2:
             listed.fail("needs two conditions at least")
-        return Until(
-            condition=AnyOf(conditions=conditions),
-            within_ms=DEFAULT_WITHIN_MS if within is None else duration_ms(within),
+        return conditions.Until(
+            condition=conditions.AnyOf(conditions=several),
+            within_ms=conditions.DEFAULT_WITHIN_MS if within is None else duration_ms(within),
         )
 
 
-def _one_of(cursor: Cursor, names: Names) -> Condition:
+def _one_of(cursor: Cursor, names: Names) -> conditions.Condition:
     with cursor.fields() as fields:
         return read_condition(fields, names)
 
 
-def read_condition(fields: Fields, names: Names) -> Condition:
+def read_condition(fields: Fields, names: Names) -> conditions.Condition:
     """Returns the condition in the fields of an ``until``, without its deadline.
 
     Raises:
@@ -127,21 +107,21 @@ def read_condition(fields: Fields, names: Names) -> Condition:
     if "node" in fields.keys:
         return _node_is(fields, names)
     if "topic" in fields.keys:
-        return TopicIs(topic=names.topic(fields.required("topic")), exists=_flag(fields.required("exists")))
+        return conditions.TopicIs(topic=names.topic(fields.required("topic")), exists=_flag(fields.required("exists")))
     if "feature" in fields.keys:
         feature = fields.required("feature").text()
-        return FeatureIs(feature=feature, level=read_level(fields.required("level"), feature))
+        return conditions.FeatureIs(feature=feature, level=read_level(fields.required("level"), feature))
     if "error" in fields.keys:
         error, count = read_error(fields.required("error")), fields.optional("count")
-        return ClientSaw(error=error, count=1 if count is None else count.integer(low=1))
+        return conditions.ClientSaw(error=error, count=1 if count is None else count.integer(low=1))
     if "consumed" in fields.keys:
         count, since = fields.required("consumed"), fields.optional("since")
-        return Consumed(count=count.integer(low=1), since=_since(since))
+        return conditions.Consumed(count=count.integer(low=1), since=_since(since))
     if "intercepted" in fields.keys:
         count_of = fields.required("intercepted").integer(low=1)
-        return Intercepted(channel=_CHANNEL.read(fields, names), count=count_of)
+        return conditions.Intercepted(channel=_CHANNEL.read(fields, names), count=count_of)
     if "elapsed" in fields.keys:
-        return Elapsed(duration_ms=duration_ms(fields.required("elapsed")))
+        return conditions.Elapsed(duration_ms=duration_ms(fields.required("elapsed")))
     allowed = ", ".join(SUBJECTS)
     for key in fields.keys:
         fields.owner.fail(f"unknown key {key!r}, allowed: {allowed}{suggestion(key, SUBJECTS)}")
@@ -152,35 +132,35 @@ def _flag(cursor: Cursor) -> bool:
     return cursor.choice(("true", "false")) == "true"
 
 
-def _acked(fields: Fields, names: Names) -> Acked:
+def _acked(fields: Fields, names: Names) -> conditions.Acked:
     count = fields.required("acked").integer(low=1)
     acks, per, partition = fields.optional("acks"), fields.optional("per"), fields.optional("partition")
     since = fields.optional("since")
-    return Acked(
+    return conditions.Acked(
         count=count,
         acks=None if acks is None else ACKS[acks.choice(ACKS)],
         partitions=names.partitions if partition is None else names.partition_set(partition),
-        per=CountPer.TOTAL if per is None else read_enum(per, CountPer),
+        per=conditions.CountPer.TOTAL if per is None else read_enum(per, conditions.CountPer),
         since=_since(since),
     )
 
 
-def _since(cursor: Cursor | None) -> Since:
-    return Since.STEP if cursor is None else read_enum(cursor, Since)
+def _since(cursor: Cursor | None) -> conditions.Since:
+    return conditions.Since.STEP if cursor is None else read_enum(cursor, conditions.Since)
 
 
-def _partition_is(fields: Fields, names: Names) -> PartitionIs:
+def _partition_is(fields: Fields, names: Names) -> conditions.PartitionIs:
     partitions = names.partition_set(fields.required("partition"))
     wanted = {key: fields.optional(key) for key in (*_BROKERS, *_MEMBERS, _RECOVERY)}
     if not any(wanted.values()):
         fields.refuse_rest()
         fields.owner.fail(f"waits for nothing of the partition, allowed: {', '.join(wanted)}")
 
-    def broker(key: str) -> NodeRef | NoLeader | None:
+    def broker(key: str) -> NodeRef | conditions.NoLeader | None:
         cursor = wanted[key]
         if cursor is None:
             return None
-        return NoLeader.NONE if cursor.text() == NoLeader.NONE.value else names.broker(cursor)
+        return conditions.NoLeader.NONE if cursor.text() == conditions.NoLeader.NONE.value else names.broker(cursor)
 
     def members(key: str) -> tuple[NodeRef, ...] | None:
         cursor = wanted[key]
@@ -188,7 +168,7 @@ def _partition_is(fields: Fields, names: Names) -> PartitionIs:
 
     recovery = wanted[_RECOVERY]
     states = [each.name for each in LeaderRecoveryState]
-    return PartitionIs(
+    return conditions.PartitionIs(
         partitions=partitions,
         leader_recovery_state=None if recovery is None else LeaderRecoveryState[recovery.choice(states)],
         leader=broker("leader"),
@@ -202,22 +182,24 @@ def _partition_is(fields: Fields, names: Names) -> PartitionIs:
     )
 
 
-def _node_is(fields: Fields, names: Names) -> BrokerIs | RegistrationIs | LogIs | LogEnds:
+def _node_is(
+    fields: Fields, names: Names
+) -> conditions.BrokerIs | conditions.RegistrationIs | conditions.LogIs | conditions.LogEnds:
     node = names.broker(fields.required("node"))
     log = fields.optional("log")
     end = None if log is None else fields.optional("end")
     if log is not None and end is not None:
-        return LogEnds(node=node, partition=names.partition(log), end=Offset(end.integer(low=0)))
+        return conditions.LogEnds(node=node, partition=names.partition(log), end=Offset(end.integer(low=0)))
     if log is not None:
-        return LogIs(node=node, partition=names.partition(log), exists=_flag(fields.required("exists")))
+        return conditions.LogIs(node=node, partition=names.partition(log), exists=_flag(fields.required("exists")))
     states = {key: fields.optional(key) for key in ("unfenced", "fenced", "registered")}
     match [(key, cursor) for key, cursor in states.items() if cursor is not None]:
         case [("unfenced", cursor)]:
-            return BrokerIs(node=node, unfenced=_flag(cursor))
+            return conditions.BrokerIs(node=node, unfenced=_flag(cursor))
         case [("fenced", cursor)]:
-            return BrokerIs(node=node, unfenced=not _flag(cursor))
+            return conditions.BrokerIs(node=node, unfenced=not _flag(cursor))
         case [(_, cursor)]:
-            return RegistrationIs(node=node, exists=_flag(cursor))
+            return conditions.RegistrationIs(node=node, exists=_flag(cursor))
         case _:
             fields.refuse_rest()
             fields.owner.fail("needs one of unfenced, fenced, registered and log")
@@ -228,68 +210,68 @@ def _node_is(fields: Fields, names: Names) -> BrokerIs | RegistrationIs | LogIs 
 _ACKS_TEXT: Final[Mapping[Acks, YamlValue]] = {Acks.ALL: "all", Acks.LEADER: 1, Acks.NONE: 0}
 
 
-def until_entry(until: Until) -> dict[str, YamlValue]:
+def until_entry(until: conditions.Until) -> dict[str, YamlValue]:
     """Returns a barrier as an entry of a document, which ``read_until`` reads."""
-    verb = ANY if isinstance(until.condition, AnyOf) else "until"
+    verb = ANY if isinstance(until.condition, conditions.AnyOf) else "until"
     entries = _entries(until.condition)
-    if until.within_ms != DEFAULT_WITHIN_MS:
+    if until.within_ms != conditions.DEFAULT_WITHIN_MS:
         entries["within"] = f"{until.within_ms} ms"
     return {verb: entries}
 
 
-def _entries(condition: Condition) -> dict[str, YamlValue]:
+def _entries(condition: conditions.Condition) -> dict[str, YamlValue]:
     match condition:
-        case Acked():
+        case conditions.Acked():
             return _acked_entries(condition)
-        case PartitionIs():
+        case conditions.PartitionIs():
             return _partition_entries(condition)
-        case BrokerIs(node=node, unfenced=unfenced):
+        case conditions.BrokerIs(node=node, unfenced=unfenced):
             return {"node": node_value(node), "unfenced": unfenced}
-        case RegistrationIs(node=node, exists=exists):
+        case conditions.RegistrationIs(node=node, exists=exists):
             return {"node": node_value(node), "registered": exists}
-        case LogIs(node=node, partition=partition, exists=exists):
+        case conditions.LogIs(node=node, partition=partition, exists=exists):
             return {"node": node_value(node), "log": str(partition), "exists": exists}
-        case LogEnds(node=node, partition=partition, end=end):
+        case conditions.LogEnds(node=node, partition=partition, end=end):
             return {"node": node_value(node), "log": str(partition), "end": int(end)}
-        case TopicIs(topic=topic, exists=exists):
+        case conditions.TopicIs(topic=topic, exists=exists):
             return {"topic": topic, "exists": exists}
-        case FeatureIs(feature=feature, level=level):
+        case conditions.FeatureIs(feature=feature, level=level):
             return {"feature": feature, "level": level_text(FeatureLevel(feature, level))}
-        case ClientSaw(error=error, count=count):
+        case conditions.ClientSaw(error=error, count=count):
             return {"error": error.name, "count": count}
-        case Consumed(count=count):
+        case conditions.Consumed(count=count):
             return {"consumed": count, **_since_entry(condition.since)}
-        case Intercepted(channel=channel, count=count):
+        case conditions.Intercepted(channel=channel, count=count):
             return {"intercepted": count, **_CHANNEL.write(channel)}
-        case Elapsed(duration_ms=elapsed_ms):
+        case conditions.Elapsed(duration_ms=elapsed_ms):
             return {"elapsed": f"{elapsed_ms} ms"}
-        case AnyOf(conditions=conditions):
-            return {"of": [_entries(each) for each in conditions]}
+        case conditions.AnyOf(conditions=several):
+            return {"of": [_entries(each) for each in several]}
         case _:
             assert_never(condition)
 
 
-def _acked_entries(condition: Acked) -> dict[str, YamlValue]:
+def _acked_entries(condition: conditions.Acked) -> dict[str, YamlValue]:
     entries: dict[str, YamlValue] = {"acked": condition.count}
     if condition.acks is not None:
         entries["acks"] = _ACKS_TEXT[condition.acks]
     if len(condition.partitions) == 1:
         entries["partition"] = str(condition.partitions[0])
-    if condition.per is not CountPer.TOTAL:
+    if condition.per is not conditions.CountPer.TOTAL:
         entries["per"] = condition.per.value
     return {**entries, **_since_entry(condition.since)}
 
 
-def _since_entry(since: Since) -> dict[str, YamlValue]:
-    return {} if since is Since.STEP else {"since": since.value}
+def _since_entry(since: conditions.Since) -> dict[str, YamlValue]:
+    return {} if since is conditions.Since.STEP else {"since": since.value}
 
 
-def _partition_entries(condition: PartitionIs) -> dict[str, YamlValue]:
+def _partition_entries(condition: conditions.PartitionIs) -> dict[str, YamlValue]:
     entries: dict[str, YamlValue] = {"partition": _partition_set(condition.partitions)}
     for key in _BROKERS:
-        broker: NodeRef | NoLeader | None = getattr(condition, key)
+        broker: NodeRef | conditions.NoLeader | None = getattr(condition, key)
         if broker is not None:
-            entries[key] = NoLeader.NONE.value if broker is NoLeader.NONE else node_value(broker)
+            entries[key] = conditions.NoLeader.NONE.value if broker is conditions.NoLeader.NONE else node_value(broker)
     for key in _MEMBERS:
         members: tuple[NodeRef, ...] | None = getattr(condition, key)
         if members is not None:

@@ -236,13 +236,8 @@ ControllerEffect: TypeAlias = (
     SendRequest | SendResponse | RecordEvent | AppendMetadata | PublishMetadata | DrawNumber | StopNode
 )
 
-BrokerEffect: TypeAlias = (
-    SendRequest
-    | SendResponse
-    | CloseConnection
-    | RecordEvent
-    | OpenMetadataStream
-    | LoadLogs
+FileEffect: TypeAlias = (
+    LoadLogs
     | CreateLog
     | DeleteLog
     | RenameStrayLog
@@ -257,6 +252,6 @@ BrokerEffect: TypeAlias = (
     | RaiseLogStart
     | WriteHighWatermarks
     | WriteLogCheckpoints
-    | CloseLogs
-    | StopNode
 )
+MessageEffect: TypeAlias = SendRequest | SendResponse | CloseConnection | OpenMetadataStream
+BrokerEffect: TypeAlias = FileEffect | RecordEvent | MessageEffect | CloseLogs | StopNode

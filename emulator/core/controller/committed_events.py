@@ -6,7 +6,10 @@ The partitions that a record changed come from the image's own difference, so th
 partition, has an additional event per partition.
 """
 
-from laststand.emulator.core import records
+from collections.abc import Callable
+from typing import Any
+
+from laststand.emulator.core import events, records
 from laststand.emulator.core.controller.decision import (
     Cause,
     Decision,
@@ -17,31 +20,13 @@ from laststand.emulator.core.controller.decision import (
 )
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.errors import InvariantError
-from laststand.emulator.core.events import (
-    BrokerFenced,
-    BrokerRegistered,
-    BrokerUnfenced,
-    ConfigChanged,
-    ControlledShutdownStarted,
-    ControllerEvent,
-    Election,
-    ElrCleared,
-    FeatureChanged,
-    LogDirectoriesChanged,
-    OtherRecordCommitted,
-    PartitionChanged,
-    ProducerIdsAllocated,
-    TopicCreated,
-    TopicDeleted,
-    UncleanLeaderElected,
-)
 from laststand.emulator.core.image import ImageDelta, PartitionDelta
 from laststand.emulator.core.types import CauseId, FenceReason, MetadataOffset, TopicPartition
 
 
 def committed_events(
     decision: Decision, *, offset: MetadataOffset, delta: ImageDelta, view: ClusterView, cause_id: CauseId
-) -> list[ControllerEvent]:
+) -> list[events.ControllerEvent]:
     """Returns the events to write once the record at ``offset`` is durable.
 
     Args:
@@ -59,12 +44,12 @@ def committed_events(
             changes = _partitions_changed(decision, offset=offset, delta=delta, view=view, cause_id=cause_id)
             return [*changes, *(event for change in changes for event in _unclean_leader(change, decision.cause))]
         case records.ClearElrRecord(topic_id=topic_id):
-            cleared = ElrCleared(cause_id=cause_id, metadata_offset=offset, topic_id=topic_id)
+            cleared = events.ElrCleared(cause_id=cause_id, metadata_offset=offset, topic_id=topic_id)
             return [cleared, *_partitions_changed(decision, offset=offset, delta=delta, view=view, cause_id=cause_id)]
         case records.RegisterBrokerRecord() as record:
             cause = _registration_cause(decision.cause)
             return [
-                BrokerRegistered(
+                events.BrokerRegistered(
                     cause_id=cause_id,
                     metadata_offset=offset,
                     broker_id=record.broker_id,
@@ -79,7 +64,7 @@ def committed_events(
             return _broker_changed(record, cause=decision.cause, offset=offset, cause_id=cause_id)
         case records.UnregisterBrokerRecord() as record:
             return [
-                BrokerFenced(
+                events.BrokerFenced(
                     cause_id=cause_id,
                     metadata_offset=offset,
                     broker_id=record.broker_id,
@@ -88,15 +73,16 @@ def committed_events(
                 )
             ]
         case records.TopicRecord(name=name, topic_id=topic_id):
-            return [TopicCreated(cause_id=cause_id, metadata_offset=offset, topic=name, topic_id=topic_id)]
+            return [events.TopicCreated(cause_id=cause_id, metadata_offset=offset, topic=name, topic_id=topic_id)]
         case records.RemoveTopicRecord(topic_id=topic_id):
             names = sorted({partition.topic for partition in delta.partitions})
             return [
-                TopicDeleted(cause_id=cause_id, metadata_offset=offset, topic=name, topic_id=topic_id) for name in names
+                events.TopicDeleted(cause_id=cause_id, metadata_offset=offset, topic=name, topic_id=topic_id)
+                for name in names
             ]
         case records.ConfigRecord() as record:
             return [
-                ConfigChanged(
+                events.ConfigChanged(
                     cause_id=cause_id,
                     metadata_offset=offset,
                     resource=record.resource,
@@ -106,10 +92,10 @@ def committed_events(
                 )
             ]
         case records.FeatureLevelRecord(name=name, feature_level=level):
-            return [FeatureChanged(cause_id=cause_id, metadata_offset=offset, name=name, feature_level=level)]
+            return [events.FeatureChanged(cause_id=cause_id, metadata_offset=offset, name=name, feature_level=level)]
         case records.ProducerIdsRecord() as record:
             return [
-                ProducerIdsAllocated(
+                events.ProducerIdsAllocated(
                     cause_id=cause_id,
                     metadata_offset=offset,
                     broker_id=record.broker_id,
@@ -126,12 +112,14 @@ def committed_events(
             | records.EndTransactionRecord()
             | records.AbortTransactionRecord()
         ) as record:
-            return [OtherRecordCommitted(cause_id=cause_id, metadata_offset=offset, record=type(record).__name__)]
+            return [
+                events.OtherRecordCommitted(cause_id=cause_id, metadata_offset=offset, record=type(record).__name__)
+            ]
 
 
 def _partitions_changed(
     decision: Decision, *, offset: MetadataOffset, delta: ImageDelta, view: ClusterView, cause_id: CauseId
-) -> list[PartitionChanged]:
+) -> list[events.PartitionChanged]:
     return [
         _partition_changed(partition, change, decision=decision, offset=offset, view=view, cause_id=cause_id)
         for partition, change in delta.partitions.items()
@@ -146,19 +134,19 @@ def _partition_changed(
     offset: MetadataOffset,
     view: ClusterView,
     cause_id: CauseId,
-) -> PartitionChanged:
+) -> events.PartitionChanged:
     state = change.after
     cause = decision.cause
     if isinstance(cause, ElrCause):
         cause = PartitionCause(
             reason=cause.reason,
-            election=Election.NONE,
+            election=events.Election.NONE,
             broker_id=None,
             effective_min_isr=view.effective_min_isr(partition),
         )
     if state is None or not isinstance(cause, PartitionCause):
         raise InvariantError(f"{decision} at {offset} changed {partition} to {state}")
-    return PartitionChanged(
+    return events.PartitionChanged(
         cause_id=cause_id,
         topic=partition.topic,
         partition=partition.partition,
@@ -182,12 +170,12 @@ def _partition_changed(
     )
 
 
-def _unclean_leader(change: PartitionChanged, cause: Cause | None) -> list[UncleanLeaderElected]:
+def _unclean_leader(change: events.PartitionChanged, cause: Cause | None) -> list[events.UncleanLeaderElected]:
     if not isinstance(cause, PartitionCause) or cause.unclean is None or change.leader is None:
         return []
     unclean = cause.unclean
     return [
-        UncleanLeaderElected(
+        events.UncleanLeaderElected(
             cause_id=change.cause_id,
             topic=change.topic,
             partition=change.partition,
@@ -209,47 +197,21 @@ def _unclean_leader(change: PartitionChanged, cause: Cause | None) -> list[Uncle
 
 def _broker_changed(
     record: records.BrokerRegistrationChangeRecord, *, cause: Cause | None, offset: MetadataOffset, cause_id: CauseId
-) -> list[ControllerEvent]:
-    events: list[ControllerEvent] = []
+) -> list[events.ControllerEvent]:
+    def of(kind: Callable[..., events.ControllerEvent], **more: Any) -> events.ControllerEvent:
+        broker_id, broker_epoch = record.broker_id, record.broker_epoch
+        return kind(cause_id=cause_id, metadata_offset=offset, broker_id=broker_id, broker_epoch=broker_epoch, **more)
+
+    written: list[events.ControllerEvent] = []
     if isinstance(record.log_dirs, tuple):
-        events.append(
-            LogDirectoriesChanged(
-                cause_id=cause_id,
-                metadata_offset=offset,
-                broker_id=record.broker_id,
-                broker_epoch=record.broker_epoch,
-                log_dirs=record.log_dirs,
-            )
-        )
+        written.append(of(events.LogDirectoriesChanged, log_dirs=record.log_dirs))
     if record.fenced is True:
-        events.append(
-            BrokerFenced(
-                cause_id=cause_id,
-                metadata_offset=offset,
-                broker_id=record.broker_id,
-                broker_epoch=record.broker_epoch,
-                reason=_fencing_reason(cause),
-            )
-        )
+        written.append(of(events.BrokerFenced, reason=_fencing_reason(cause)))
     if record.fenced is False:
-        events.append(
-            BrokerUnfenced(
-                cause_id=cause_id,
-                metadata_offset=offset,
-                broker_id=record.broker_id,
-                broker_epoch=record.broker_epoch,
-            )
-        )
+        written.append(of(events.BrokerUnfenced))
     if record.in_controlled_shutdown is True:
-        events.append(
-            ControlledShutdownStarted(
-                cause_id=cause_id,
-                metadata_offset=offset,
-                broker_id=record.broker_id,
-                broker_epoch=record.broker_epoch,
-            )
-        )
-    return events
+        written.append(of(events.ControlledShutdownStarted))
+    return written
 
 
 def _registration_cause(cause: Cause | None) -> RegistrationCause:

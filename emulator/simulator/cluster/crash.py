@@ -5,34 +5,31 @@ crash after them is the same as a kill between turns.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
-from laststand.emulator.core.broker.replicas.turn import FileEffect
-from laststand.emulator.core.effects import (
-    CreateLog,
-    DeleteLog,
-    DeleteStrayLog,
-    Effect,
-    RecoverLog,
-    RenameStrayLog,
-    WriteHighWatermarks,
-    WriteLogCheckpoints,
-)
+from laststand.emulator.core import effects
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
 from laststand.emulator.simulator.disk.power_loss import undoes_names
 
+_NAMES: Final = (effects.CreateLog, effects.DeleteLog, effects.RenameStrayLog, effects.DeleteStrayLog)
+"""Effects that change the name of a directory."""
 
-def done_before(crash: actions.CrashWithin[NodeId], effects: Sequence[Effect]) -> list[Effect] | None:
+
+def done_before(crash: actions.CrashWithin[NodeId], turn: Sequence[effects.Effect]) -> list[effects.Effect] | None:
     """Returns the effects of a turn that are executed before the crash; ``None`` if the turn does not crash.
 
     A turn with fewer file effects crashes after its last one. If the power goes and ``names`` says so, an unsynced
     change of a directory's name is undone: that effect is then left out.
     """
-    files: list[Effect] = [effect for effect in effects if isinstance(effect, FileEffect)]
-    if all(isinstance(effect, WriteHighWatermarks | WriteLogCheckpoints | RecoverLog) for effect in files):
+    files = [effect for effect in turn if isinstance(effect, effects.FileEffect)]
+    if all(
+        isinstance(effect, effects.WriteHighWatermarks | effects.WriteLogCheckpoints | effects.RecoverLog)
+        for effect in files
+    ):
         return None
-    done = files[: crash.after_effects]
+    done: list[effects.Effect] = [*files[: crash.after_effects]]
     is_undone = crash.loss is not None and undoes_names(crash.loss)
-    if is_undone and done and isinstance(done[-1], CreateLog | DeleteLog | RenameStrayLog | DeleteStrayLog):
+    if is_undone and done and isinstance(done[-1], _NAMES):
         done.pop()
     return done

@@ -88,7 +88,7 @@ class Processes:
     # --- Begin and end ----------------------------------------------------------------------------------------------
 
     def start(self, node: BrokerNode | MetadataNode) -> None:
-        """Starts a process on the broker's disk, which ends at once if the disk is full; no effect if one runs."""
+        """Starts a process on its disk; no effect if one runs, or if it refuses to start on that disk."""
         if node.core is not None:
             return
         if isinstance(node, BrokerNode):

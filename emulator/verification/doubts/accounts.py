@@ -10,37 +10,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from laststand.emulator.core.events import (
-    AppendRole,
-    BatchAppended,
-    BecameLeader,
-    BrokerFenced,
-    BrokerRegistered,
-    BrokerUnfenced,
-    ClusterSettled,
-    ConfigChanged,
-    ControlledShutdownStarted,
-    Event,
-    FaultHealed,
-    FaultInjected,
-    FeatureChanged,
-    IncarnationEnd,
-    IncarnationEnded,
-    IncarnationStarted,
-    LogDeleted,
-    LogDirectoriesChanged,
-    LogOpened,
-    LogStartOffsetRaised,
-    LogTruncated,
-    MessageIntercepted,
-    NodeStarted,
-    PartitionChanged,
-    PartitionEvent,
-    ProducerIdsAllocated,
-    RunEnded,
-    TopicCreated,
-    TopicDeleted,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.promises import rules_named_beside
 from laststand.emulator.core.types import ClusterKind, MessageFate, NodeRole, TruncationReason
@@ -52,22 +22,27 @@ from laststand.emulator.verification.tables.events import place_of
 from laststand.emulator.verification.tables.matching import are_among, groups_of
 from laststand.emulator.verification.tables.timeline import CollectedEvent, Timeline
 
-_ALONE: Final[tuple[type[Event], ...]] = (
-    BrokerRegistered,
-    BrokerFenced,
-    BrokerUnfenced,
-    ControlledShutdownStarted,
-    LogDirectoriesChanged,
-    TopicCreated,
-    TopicDeleted,
-    ConfigChanged,
-    FeatureChanged,
-    ProducerIdsAllocated,
-    PartitionChanged,
+_ALONE: Final[tuple[type[events.Event], ...]] = (
+    events.BrokerRegistered,
+    events.BrokerFenced,
+    events.BrokerUnfenced,
+    events.ControlledShutdownStarted,
+    events.LogDirectoriesChanged,
+    events.TopicCreated,
+    events.TopicDeleted,
+    events.ConfigChanged,
+    events.FeatureChanged,
+    events.ProducerIdsAllocated,
+    events.PartitionChanged,
 )
 """Events that exclude each other for one record. (A record that clears an ELR has several others beside its own.)"""
 
-_SEEN: Final[tuple[type[Event], ...]] = (IncarnationEnded, FaultInjected, FaultHealed, ClusterSettled)
+_SEEN: Final[tuple[type[events.Event], ...]] = (
+    events.IncarnationEnded,
+    events.FaultInjected,
+    events.FaultHealed,
+    events.ClusterSettled,
+)
 """Events of the harness with the metadata that was committed by then."""
 
 _RESTORE: Final = "restore"
@@ -94,7 +69,7 @@ def contradictions_of_plan(run: RunDirectory, timeline: Timeline) -> Iterator[st
             yield f"cluster.yaml has driver={run.driver}, and the harness driver={driver}"
     own = {
         (int(each.started_node), each.started_incarnation): each.switches
-        for each in timeline.of(IncarnationStarted)
+        for each in timeline.of(events.IncarnationStarted)
         if each.switches
     }
     planned = dict(run.switches)
@@ -114,14 +89,14 @@ def contradictions_of_plan(run: RunDirectory, timeline: Timeline) -> Iterator[st
             )
 
 
-def _differing(given: Mapping[str, str], started: NodeStarted) -> list[str]:
+def _differing(given: Mapping[str, str], started: events.NodeStarted) -> list[str]:
     """Returns the names of the rules for which a node reported another value than the one it was given."""
     return sorted(name for name in given.keys() & started.switches.keys() if given[name] != started.switches[name])
 
 
 def drivers_of(timeline: Timeline) -> list[str]:
     """Returns the drivers that the harness recorded for a run; empty if it recorded none."""
-    return sorted({started.driver for started in timeline.of(NodeStarted) if started.driver is not None})
+    return sorted({started.driver for started in timeline.of(events.NodeStarted) if started.driver is not None})
 
 
 def contradictions_of_partition(facts: PartitionFacts) -> Iterator[str]:
@@ -143,7 +118,8 @@ def unknown_to_history(facts: PartitionFacts) -> Iterator[str]:
         )
     failed = np.flatnonzero(sends.are_of(OperationType.FAIL))
     is_twice = any(
-        collected.event.fate is MessageFate.DUPLICATED for collected in facts.cluster.events.of(MessageIntercepted)
+        collected.event.fate is MessageFate.DUPLICATED
+        for collected in facts.cluster.events.of(events.MessageIntercepted)
     )
     for first in answered.rows(failed[:1]) if not is_twice else ():
         yield (
@@ -181,8 +157,8 @@ class _AnsweredSends:
 
 
 def _of_processes(timeline: Timeline) -> Iterator[str]:
-    for end in timeline.of(IncarnationEnded):
-        if end.end is IncarnationEnd.STOPPED and end.exit_code:
+    for end in timeline.of(events.IncarnationEnded):
+        if end.end is events.IncarnationEnd.STOPPED and end.exit_code:
             yield (
                 f"incarnation {end.ended_incarnation} of node {end.ended_node} stopped in order "
                 f"and with exit code {end.exit_code}"
@@ -192,11 +168,11 @@ def _of_processes(timeline: Timeline) -> Iterator[str]:
             yield f"node {collected.node} does not say which rule it had: {', '.join(missing)}"
 
 
-def _started_nodes(timeline: Timeline) -> Iterator[tuple[CollectedEvent[Event], NodeStarted]]:
+def _started_nodes(timeline: Timeline) -> Iterator[tuple[CollectedEvent[events.Event], events.NodeStarted]]:
     """Yields each start of a controller or broker."""
     for collected in timeline.events:
         started = collected.event
-        if isinstance(started, NodeStarted) and started.role is not NodeRole.HARNESS:
+        if isinstance(started, events.NodeStarted) and started.role is not NodeRole.HARNESS:
             yield collected, started
 
 
@@ -207,56 +183,64 @@ class _Broken(msgspec.Struct, kw_only=True):
         rejoined: nodes to which an isolated node has a healed link again.
     """
 
-    fault: FaultInjected
+    fault: events.FaultInjected
     rejoined: set[int] = msgspec.field(default_factory=set)
 
-    def note(self, healed: FaultHealed) -> None:
+    def note(self, healed: events.FaultHealed) -> None:
         """Records the nodes to which the isolated node has a link again."""
         ends = ({link.source, link.target} for link in healed.links)
         self.rejoined.update(*(pair for pair in ends if pair & set(self.fault.nodes)))
 
-    def is_mended_by(self, healed: FaultHealed, brokers: set[int]) -> bool:
+    def is_mended_by(self, healed: events.FaultHealed, brokers: set[int]) -> bool:
         """Returns whether the fault is healed; an isolation also is once the node has links to all brokers again."""
         if self.fault.fault == _ISOLATION and self.rejoined and brokers <= self.rejoined:
             return True
         return healed.mends(self.fault)
 
-    def is_over_by(self, end: IncarnationEnded) -> bool:
+    def is_over_by(self, end: events.IncarnationEnded) -> bool:
         """Returns whether the fault ended with the process that it affected; faults of links outlast processes."""
         return self.fault.fault in _OF_PROCESSES and end.ended_node in self.fault.nodes
 
 
 def _of_faults(cluster: ClusterFacts) -> Iterator[str]:
     """Faults must be healed before the cluster settles, and a harness that restores the cluster must see it settle."""
-    relevant: list[CollectedEvent[NodeStarted | FaultInjected | FaultHealed | IncarnationEnded | ClusterSettled]] = [
+    relevant: list[
+        CollectedEvent[
+            events.NodeStarted
+            | events.FaultInjected
+            | events.FaultHealed
+            | events.IncarnationEnded
+            | events.ClusterSettled
+        ]
+    ] = [
         *(start for start in cluster.started.values() if start.event.role is NodeRole.HARNESS),
-        *cluster.events.of(FaultInjected),
-        *cluster.events.of(FaultHealed),
-        *cluster.events.of(IncarnationEnded),
-        *cluster.events.of(ClusterSettled),
+        *cluster.events.of(events.FaultInjected),
+        *cluster.events.of(events.FaultHealed),
+        *cluster.events.of(events.IncarnationEnded),
+        *cluster.events.of(events.ClusterSettled),
     ]
     brokers = {start.node for start in cluster.started.values() if start.event.role is NodeRole.BROKER}
     broken: list[_Broken] = []
     for each in sorted(relevant, key=place_of):
         match each.event:
-            case NodeStarted():
+            case events.NodeStarted():
                 broken = []  # processes and proxies end with their harness
-            case FaultInjected() as fault:
+            case events.FaultInjected() as fault:
                 if fault.effect is not None and (fault.links or fault.fault in _LASTING_ON_NODES):
                     broken.append(_Broken(fault=fault))
-            case FaultHealed() as healed:
+            case events.FaultHealed() as healed:
                 for one in broken:
                     one.note(healed)
                 broken = [one for one in broken if not one.is_mended_by(healed, brokers)]
-            case IncarnationEnded() as end:
+            case events.IncarnationEnded() as end:
                 broken = [one for one in broken if not one.is_over_by(end)]
-            case ClusterSettled():
+            case events.ClusterSettled():
                 for one in broken:
                     fault = one.fault
                     yield f"the cluster settled, and fault {fault.fault} on {fault.target} was not mended"
-    is_whole = any(end.event.problem is None for end in cluster.events.of(RunEnded))
+    is_whole = any(end.event.problem is None for end in cluster.events.of(events.RunEnded))
     is_restored = any(start.event.ending == _RESTORE for start in cluster.started.values())
-    if is_whole and is_restored and not any(cluster.events.of(ClusterSettled)):
+    if is_whole and is_restored and not any(cluster.events.of(events.ClusterSettled)):
         yield "the harness restored the cluster at the end, and did not see it settle"
 
 
@@ -273,7 +257,7 @@ def _of_records(cluster: ClusterFacts) -> Iterator[str]:
         yield f"the harness saw metadata up to {seen}, and the controller tells of no record from {end} on"
     if cluster.kind is ClusterKind.ZOOKEEPER:
         return  # one transaction may have several events
-    kinds: dict[int, type[Event]] = {}
+    kinds: dict[int, type[events.Event]] = {}
     for kind in _ALONE:
         for offset in sorted(map(_offset_of, cluster.events.of(kind))):
             other = kinds.setdefault(offset, kind)
@@ -281,7 +265,7 @@ def _of_records(cluster: ClusterFacts) -> Iterator[str]:
                 yield f"metadata record {offset} is {other.__name__} and {kind.__name__}"
 
 
-def _offset_of(collected: CollectedEvent[Event]) -> int:
+def _offset_of(collected: CollectedEvent[events.Event]) -> int:
     offset = getattr(collected.event, "metadata_offset", None)
     return offset if isinstance(offset, int) else 0
 
@@ -310,10 +294,10 @@ def _of_acknowledgements(facts: PartitionFacts) -> Iterator[str]:
 def _of_leaders(facts: PartitionFacts) -> Iterator[str]:
     led = {
         (took.node, took.incarnation, took.event.topic_id, took.event.leader_epoch)
-        for took in facts.events.of(BecameLeader)
+        for took in facts.events.of(events.BecameLeader)
     }
-    batches = facts.events.rows(BatchAppended)
-    own = batches.only(batches.has("role", AppendRole.LEADER))
+    batches = facts.events.rows(events.BatchAppended)
+    own = batches.only(batches.has("role", events.AppendRole.LEADER))
     terms = groups_of(own["node"], own["incarnation"], own["topic_id"], own["current_leader_epoch"])
     acted = {
         (each.node, each.incarnation, each.event.topic_id, each.event.current_leader_epoch)
@@ -333,21 +317,21 @@ def _of_log_starts(facts: PartitionFacts) -> Iterator[str]:
     """
     if facts.cluster.is_seen_from_outside:
         return
-    events: list[CollectedEvent[PartitionEvent]] = [
-        *facts.events.of(LogOpened),
-        *facts.events.of(LogStartOffsetRaised),
-        *facts.events.of(LogTruncated),
-        *facts.events.of(LogDeleted),
+    about_logs: list[CollectedEvent[events.PartitionEvent]] = [
+        *facts.events.of(events.LogOpened),
+        *facts.events.of(events.LogStartOffsetRaised),
+        *facts.events.of(events.LogTruncated),
+        *facts.events.of(events.LogDeleted),
     ]
     starts: dict[tuple[int, str], int] = {}
-    for each in sorted(events, key=place_of):
+    for each in sorted(about_logs, key=place_of):
         key, event = (each.node, each.event.topic_id), each.event
         match event:
-            case LogOpened():
+            case events.LogOpened():
                 starts[key] = event.log_start_offset
-            case LogStartOffsetRaised():
+            case events.LogStartOffsetRaised():
                 starts[key] = event.new
-            case LogTruncated():
+            case events.LogTruncated():
                 if event.reason is TruncationReason.RESTARTED or event.new_end_offset < starts.get(key, 0):
                     starts[key] = event.new_end_offset
             case _:

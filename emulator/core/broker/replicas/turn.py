@@ -6,55 +6,10 @@ may wait (its log grew, its high watermark rose, its role changed) are collected
 step; so no part calls back into another.
 """
 
-from typing import TypeAlias
-
 from laststand.emulator.core import events
 from laststand.emulator.core.broker.replicas.isr import IsrProposal
-from laststand.emulator.core.effects import (
-    AppendToLog,
-    BrokerEffect,
-    CloseConnection,
-    CloseLogs,
-    CreateLog,
-    DeleteLog,
-    DeleteStrayLog,
-    LoadLogs,
-    OpenMetadataStream,
-    RaiseLogStart,
-    ReadRecords,
-    RecordEvent,
-    RecoverLog,
-    RenameStrayLog,
-    RestartLog,
-    SendRequest,
-    SendResponse,
-    StopNode,
-    SyncLog,
-    TruncateLog,
-    WriteEpochCheckpoint,
-    WriteHighWatermarks,
-    WriteLogCheckpoints,
-)
+from laststand.emulator.core.effects import BrokerEffect, CloseLogs, FileEffect, MessageEffect, RecordEvent, StopNode
 from laststand.emulator.core.types import CauseId, TopicPartition
-
-FileEffect: TypeAlias = (
-    LoadLogs
-    | CreateLog
-    | DeleteLog
-    | RenameStrayLog
-    | DeleteStrayLog
-    | RecoverLog
-    | ReadRecords
-    | AppendToLog
-    | TruncateLog
-    | RestartLog
-    | SyncLog
-    | WriteEpochCheckpoint
-    | RaiseLogStart
-    | WriteHighWatermarks
-    | WriteLogCheckpoints
-)
-MessageEffect: TypeAlias = SendRequest | SendResponse | CloseConnection | OpenMetadataStream
 
 
 class Turn:
