@@ -5,24 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
+from laststand.emulator.client import control
 from laststand.emulator.client.config import ClientConfig, write_config
-from laststand.emulator.client.control import (
-    AllRead,
-    ClientCounts,
-    Command,
-    Consume,
-    DoAsMember,
-    ProduceBatch,
-    ReadAll,
-    Ready,
-    Report,
-    StartWork,
-    StopWork,
-    Transact,
-    WorkStopped,
-    decode_report,
-    encode_line,
-)
 from laststand.emulator.cluster.child import Child, ProcessSpec
 from laststand.emulator.cluster.process_cluster import CLIENT_NAME
 from laststand.emulator.cluster.supervisor import Supervisor
@@ -40,7 +24,7 @@ _TOKEN_TIMEOUT_S: Final = 10.0
 _STRANGERS_MAX: Final = 16
 """Connections that may be about to show the token; there is one client process."""
 
-ReportT = TypeVar("ReportT", Ready, WorkStopped, AllRead)
+ReportT = TypeVar("ReportT", control.Ready, control.WorkStopped, control.AllRead)
 
 
 class ClientLostError(EmulatorError):
@@ -59,13 +43,15 @@ class ClientLink:
     """
 
     def __init__(self, *, on_counts: Callable[[], None]) -> None:
-        self.counts = ClientCounts(acked=(), failed=0, unknown=0, consumed=0)
+        self.counts = control.ClientCounts(acked=(), failed=0, unknown=0, consumed=0)
         self._on_counts = on_counts
         self._server: asyncio.Server | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._token: RunToken
         self._strangers = 0
-        self._answers: asyncio.Queue[Ready | WorkStopped | AllRead | None] = asyncio.Queue(maxsize=16)
+        self._answers: asyncio.Queue[control.Ready | control.WorkStopped | control.AllRead | None] = asyncio.Queue(
+            maxsize=16
+        )
 
     async def listen(self, token: RunToken) -> int:
         """Starts to listen on loopback for a client that sends the token, and returns the port."""
@@ -90,12 +76,12 @@ class ClientLink:
                 stderr_path=directory / "client.log",
             )
         )
-        await self._await(Ready, _READY_TIMEOUT_S)
+        await self._await(control.Ready, _READY_TIMEOUT_S)
         return child
 
     def start_work(self, addresses: dict[int, str]) -> None:
         """Starts the work of producers and consumers."""
-        self._send(StartWork(addresses=addresses))
+        self._send(control.StartWork(addresses=addresses))
 
     def produce(self, producer: str, partition: TopicPartition, records: int) -> None:
         """Has a producer send a batch.
@@ -104,7 +90,9 @@ class ClientLink:
             ClientLostError: the process is gone.
         """
         self._send(
-            ProduceBatch(producer=producer, topic=partition.topic, partition=partition.partition, record_count=records)
+            control.ProduceBatch(
+                producer=producer, topic=partition.topic, partition=partition.partition, record_count=records
+            )
         )
 
     def transact(self, action: actions.Transact) -> None:
@@ -116,7 +104,9 @@ class ClientLink:
         is_commit = action.end is actions.End.COMMIT
         producer = transactional_name(action.number)
         self._send(
-            Transact(producer=producer, partitions=action.partitions, records=action.records, is_commit=is_commit)
+            control.Transact(
+                producer=producer, partitions=action.partitions, records=action.records, is_commit=is_commit
+            )
         )
 
     def consume(self, action: actions.Consume) -> None:
@@ -126,7 +116,7 @@ class ClientLink:
             ClientLostError: the process is gone.
         """
         self._send(
-            Consume(
+            control.Consume(
                 producer=TRANSACTIONAL if action.member is None else member_producer_name(action.group, action.member),
                 source=action.source,
                 member=action.member,
@@ -142,7 +132,7 @@ class ClientLink:
             ClientLostError: the process is gone.
         """
         self._send(
-            DoAsMember(
+            control.DoAsMember(
                 group=action.group,
                 number=action.number,
                 does=action.does.value,
@@ -151,25 +141,25 @@ class ClientLink:
             )
         )
 
-    async def stop_work(self, *, timeout_ms: int) -> WorkStopped:
+    async def stop_work(self, *, timeout_ms: int) -> control.WorkStopped:
         """Stops producers and consumers, and waits until every operation has its outcome.
 
         Raises:
             ClientLostError: the process did not answer.
         """
-        self._send(StopWork(timeout_ms=timeout_ms))
-        return await self._await(WorkStopped, timeout_ms / 1000 + _ANSWER_MARGIN_S)
+        self._send(control.StopWork(timeout_ms=timeout_ms))
+        return await self._await(control.WorkStopped, timeout_ms / 1000 + _ANSWER_MARGIN_S)
 
     async def read_all(
         self, partitions: tuple[TopicPartition, ...], addresses: dict[int, str], *, timeout_ms: int
-    ) -> AllRead:
+    ) -> control.AllRead:
         """Reads partitions with a fresh consumer.
 
         Raises:
             ClientLostError: the process did not answer.
         """
-        self._send(ReadAll(partitions=partitions, addresses=addresses, timeout_ms=timeout_ms))
-        return await self._await(AllRead, timeout_ms / 1000 + _ANSWER_MARGIN_S)
+        self._send(control.ReadAll(partitions=partitions, addresses=addresses, timeout_ms=timeout_ms))
+        return await self._await(control.AllRead, timeout_ms / 1000 + _ANSWER_MARGIN_S)
 
     async def close(self) -> None:
         """Closes the connection, which ends a process that still runs, and stops listening."""
@@ -178,10 +168,10 @@ class ClientLink:
         if self._server is not None:
             self._server.close()
 
-    def _send(self, command: Command) -> None:
+    def _send(self, command: control.Command) -> None:
         if self._writer is None or self._writer.is_closing():
             raise ClientLostError(awaited=f"a connection for {type(command).__name__}")
-        self._writer.write(encode_line(command))
+        self._writer.write(control.encode_line(command))
 
     async def _await(self, kind: type[ReportT], timeout_s: float) -> ReportT:
         try:
@@ -200,7 +190,7 @@ class ClientLink:
         self._writer = writer
         try:
             while line := await reader.readline():
-                self._handle_report(decode_report(line))
+                self._handle_report(control.decode_report(line))
         except ConnectionError:
             pass  # the process died; callers that await an answer get the error below
         finally:
@@ -221,8 +211,8 @@ class ClientLink:
             self._strangers -= 1
         return self._token.matches(line.removesuffix(b"\n"))
 
-    def _handle_report(self, report: Report) -> None:
-        if isinstance(report, ClientCounts):
+    def _handle_report(self, report: control.Report) -> None:
+        if isinstance(report, control.ClientCounts):
             self.counts = report
             self._on_counts()
         else:

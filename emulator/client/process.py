@@ -7,25 +7,10 @@ from typing import Final, assert_never
 
 import msgspec
 
+from laststand.emulator.client import control
 from laststand.emulator.client.belonging import RunningMember
 from laststand.emulator.client.config import ClientConfig, ConsumerConfig, TransactionsConfig, final_consumer
 from laststand.emulator.client.consuming import RunningConsumer
-from laststand.emulator.client.control import (
-    AllRead,
-    Command,
-    Consume,
-    DoAsMember,
-    ProduceBatch,
-    ReadAll,
-    Ready,
-    Report,
-    StartWork,
-    StopWork,
-    Transact,
-    WorkStopped,
-    decode_command,
-    encode_line,
-)
 from laststand.emulator.client.counters import Counters
 from laststand.emulator.client.history import History
 from laststand.emulator.client.members import MemberMaker
@@ -79,39 +64,39 @@ class ClientProcess:
         async with asyncio.TaskGroup() as tasks:
             reporter = tasks.create_task(self._report_counts())
             self._harness.write(self._token.line)
-            self._send(Ready())
+            self._send(control.Ready())
             while line := await commands.readline():
-                await self._obey(decode_command(line), tasks)
+                await self._obey(control.decode_command(line), tasks)
             await self._stop_work(timeout_ms=0)
             reporter.cancel()
         self._harness.close()
 
-    async def _obey(self, command: Command, tasks: asyncio.TaskGroup) -> None:
+    async def _obey(self, command: control.Command, tasks: asyncio.TaskGroup) -> None:
         match command:
-            case StartWork(addresses=addresses):
+            case control.StartWork(addresses=addresses):
                 self._start_work(addresses, tasks)
-            case ProduceBatch(producer=name, topic=topic, partition=partition, record_count=record_count):
+            case control.ProduceBatch(producer=name, topic=topic, partition=partition, record_count=record_count):
                 producer = next(each for each in self._producers if each.name == name)
                 producer.send(TopicPartition(topic, partition), record_count)
-            case Transact(producer=name, partitions=partitions, records=records, is_commit=is_commit):
+            case control.Transact(producer=name, partitions=partitions, records=records, is_commit=is_commit):
                 result = TransactionResult.COMMIT if is_commit else TransactionResult.ABORT
                 transactional = self._transactional_named(name)
                 if transactional is not None:
                     transactional.transact(partitions, records=records, result=result)
-            case Consume():
+            case control.Consume():
                 self._consume(command)
-            case DoAsMember():
+            case control.DoAsMember():
                 await self._do_as_member(command)
-            case StopWork(timeout_ms=timeout_ms):
+            case control.StopWork(timeout_ms=timeout_ms):
                 abandoned = await self._stop_work(timeout_ms=timeout_ms)
                 self._send(self._counters.counts())
-                self._send(WorkStopped(abandoned=abandoned))
-            case ReadAll():
-                self._send(AllRead(errors=await self._read_all(command, tasks)))
+                self._send(control.WorkStopped(abandoned=abandoned))
+            case control.ReadAll():
+                self._send(control.AllRead(errors=await self._read_all(command, tasks)))
             case _:
                 assert_never(command)
 
-    def _consume(self, command: Consume) -> None:
+    def _consume(self, command: control.Consume) -> None:
         source, name = command.source, command.producer
         if command.member is None:
             transactional = self._transactional_named(name)
@@ -210,7 +195,7 @@ class ClientProcess:
         member = self._members[group_id, number] = RunningMember(name, process, links=links, history=self._history)
         member.start()
 
-    async def _do_as_member(self, command: DoAsMember) -> None:
+    async def _do_as_member(self, command: control.DoAsMember) -> None:
         member = self._members.get((command.group, command.number))
         if member is not None and member.is_over:
             await member.stop()
@@ -255,14 +240,14 @@ class ClientProcess:
         self._members.clear()
         return sum(abandoned)
 
-    async def _read_all(self, command: ReadAll, tasks: asyncio.TaskGroup) -> dict[str, str]:
+    async def _read_all(self, command: control.ReadAll, tasks: asyncio.TaskGroup) -> dict[str, str]:
         links = self._links(command.addresses, tasks, dialler=None)
         consumer = self._consumer(final_consumer(command.partitions), Phase.FINAL, links)
         await consumer.read_all(timeout_ms=command.timeout_ms)
         return consumer.errors
 
-    def _send(self, report: Report) -> None:
-        self._harness.write(encode_line(report))
+    def _send(self, report: control.Report) -> None:
+        self._harness.write(control.encode_line(report))
 
     async def _report_counts(self) -> None:
         written_version = self._counters.version

@@ -8,7 +8,7 @@ from typing import assert_never, cast
 
 from laststand.emulator.core import inputs as node_inputs
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.quorum import effects, inputs, messages
+from laststand.emulator.core.quorum import effects, inputs, messages, states
 from laststand.emulator.core.quorum.answers import Handled, handle_answer, leader_error
 from laststand.emulator.core.quorum.following import (
     fetch_from_any,
@@ -29,15 +29,6 @@ from laststand.emulator.core.quorum.leading import (
 from laststand.emulator.core.quorum.replica import Replica
 from laststand.emulator.core.quorum.serving import answer_fetch_snapshot, answer_parked, expire_parked, serve_fetch
 from laststand.emulator.core.quorum.settings import QuorumSettings
-from laststand.emulator.core.quorum.states import (
-    Candidate,
-    Follower,
-    IllegalCall,
-    Leader,
-    Prospective,
-    Resigned,
-    Unattached,
-)
 from laststand.emulator.core.quorum.voter_changes import (
     add_voter,
     answer_update,
@@ -93,20 +84,20 @@ class QuorumNode:
         replica, state = self.replica, self.replica.state
         deadlines = [fetch.deadline_ms for fetch in replica.parked] + replica.outbox.deadlines_ms()
         match state:
-            case Leader():
+            case states.Leader():
                 deadlines += [collected.deadline_ms for collected in state.collected]
                 deadlines.append(state.begin_quorum_deadline_ms)
                 if checks_quorum(replica, state):
                     deadlines.append(state.check_quorum_deadline_ms)
                 if state.change is not None:
                     deadlines.append(state.change.deadline_ms)
-            case Follower():
+            case states.Follower():
                 if replica.is_voter:
                     deadlines.append(state.fetch_deadline_ms)
                 deadlines.append(state.update_voter_deadline_ms)
-            case Resigned():
+            case states.Resigned():
                 deadlines.append(state.election_deadline_ms)
-            case Unattached() | Prospective() | Candidate() if replica.is_voter:
+            case states.Unattached() | states.Prospective() | states.Candidate() if replica.is_voter:
                 deadlines.append(state.election_deadline_ms)
             case _:
                 pass
@@ -146,7 +137,7 @@ class QuorumNode:
         if synced.generation != replica.log_generation:
             return
         replica.synced_end_offset = max(replica.synced_end_offset, synced.end_offset)
-        if not isinstance(state, Leader) or not counts_synced_log(replica):
+        if not isinstance(state, states.Leader) or not counts_synced_log(replica):
             return
         if count_own_log(replica, state, replica.synced_end_offset):
             answer_parked(replica)
@@ -155,9 +146,9 @@ class QuorumNode:
         state = self.replica.state
         if leader_epoch < state.leader_epoch:
             return
-        if leader_epoch > state.leader_epoch or not isinstance(state, (Leader, Resigned)):
-            raise IllegalCall(f"resignation from epoch {leader_epoch}, which this node does not lead")
-        if isinstance(state, Leader):
+        if leader_epoch > state.leader_epoch or not isinstance(state, (states.Leader, states.Resigned)):
+            raise states.IllegalCall(f"resignation from epoch {leader_epoch}, which this node does not lead")
+        if isinstance(state, states.Leader):
             state.is_resigning = True
 
     def _serve(self, received: node_inputs.RequestReceived) -> None:
@@ -196,7 +187,7 @@ class QuorumNode:
         error = leader_error(self.replica)
         if error is not None:
             return messages.DescribeQuorumResponse(error=error)
-        assert isinstance(self.replica.state, Leader)
+        assert isinstance(self.replica.state, states.Leader)
         return describe(self.replica, self.replica.state)
 
     def _handle_response(self, received: node_inputs.ResponseReceived) -> None:
@@ -257,20 +248,20 @@ class QuorumNode:
     def _poll_state(self) -> None:
         state = self.replica.state
         match state:
-            case Unattached():
+            case states.Unattached():
                 self._poll_unattached(state)
-            case Prospective() | Candidate():
+            case states.Prospective() | states.Candidate():
                 self._poll_nominee(state)
-            case Leader():
+            case states.Leader():
                 self._poll_leader(state)
-            case Follower():
+            case states.Follower():
                 self._poll_follower(state)
-            case Resigned():
+            case states.Resigned():
                 self._poll_resigned(state)
             case _:
                 assert_never(state)
 
-    def _poll_unattached(self, state: Unattached) -> None:
+    def _poll_unattached(self, state: states.Unattached) -> None:
         replica = self.replica
         if replica.is_voter and replica.is_stopping:
             return
@@ -279,16 +270,16 @@ class QuorumNode:
         else:
             fetch_from_any(replica)
 
-    def _poll_nominee(self, state: Prospective | Candidate) -> None:
+    def _poll_nominee(self, state: states.Prospective | states.Candidate) -> None:
         replica = self.replica
         if replica.now_ms < state.election_deadline_ms or replica.is_stopping:
             ask_for_votes(replica)
-        elif isinstance(state, Prospective):
+        elif isinstance(state, states.Prospective):
             replica.lose_election()
         else:
             replica.begin_election()
 
-    def _poll_leader(self, state: Leader) -> None:
+    def _poll_leader(self, state: states.Leader) -> None:
         replica = self.replica
         replica.announce_claim()
         settle_change(replica, state)
@@ -299,7 +290,7 @@ class QuorumNode:
             answer_parked(replica)
         announce_epoch(replica)
 
-    def _poll_follower(self, state: Follower) -> None:
+    def _poll_follower(self, state: states.Follower) -> None:
         replica = self.replica
         if replica.is_stopping:
             replica.emit(effects.EndProcess())
@@ -317,7 +308,7 @@ class QuorumNode:
         else:
             fetch_from_leader(replica, state)
 
-    def _poll_resigned(self, state: Resigned) -> None:
+    def _poll_resigned(self, state: states.Resigned) -> None:
         replica = self.replica
         announce_end(replica)
         if not replica.is_stopping and replica.now_ms >= state.election_deadline_ms:

@@ -9,25 +9,13 @@ from typing import cast
 from laststand.emulator.core import effects as node_effects
 from laststand.emulator.core import messages as node_messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.quorum import effects, events, messages
+from laststand.emulator.core.quorum import effects, events, messages, states
 from laststand.emulator.core.quorum.batches import KRaftVersion, KRaftVoters, LeaderChange
 from laststand.emulator.core.quorum.draws import Draws
 from laststand.emulator.core.quorum.inputs import LoadedQuorum
 from laststand.emulator.core.quorum.metadata_log import MetadataLog
 from laststand.emulator.core.quorum.outbox import Outbox
 from laststand.emulator.core.quorum.settings import QuorumSettings
-from laststand.emulator.core.quorum.states import (
-    Candidate,
-    Collected,
-    Follower,
-    IllegalQuorumState,
-    Leader,
-    Progress,
-    Prospective,
-    QuorumState,
-    Resigned,
-    Unattached,
-)
 from laststand.emulator.core.quorum.tally import VoteTally
 from laststand.emulator.core.quorum.voter_set import ReplicaKey
 from laststand.emulator.core.types import CauseId, CorrelationId, LeaderEpoch, MetadataOffset, NodeId, RequestId
@@ -96,7 +84,7 @@ class Replica:
         self.cause_id = CauseId("start")
         self.draws = Draws(loaded.seed)
         self._effects: list[effects.QuorumEffect] = []
-        self.state: QuorumState = Unattached(
+        self.state: states.QuorumState = states.Unattached(
             leader_epoch=LeaderEpoch(0), leader_id=None, voted=None, high_watermark=None, election_deadline_ms=now_ms
         )
         self._start(loaded)
@@ -106,7 +94,9 @@ class Replica:
         if loaded.batches and not self.log.batches and self.log.latest_snapshot is not None:
             self.emit(effects.RestartMetadata(position=self.log.latest_snapshot.position))
         if loaded.election is None and self.log.end_offset and self.rules.missing_state_stops:
-            raise IllegalQuorumState("a log without the file of its epoch and vote: who was voted for is unknown")
+            raise states.IllegalQuorumState(
+                "a log without the file of its epoch and vote: who was voted for is unknown"
+            )
         if self.synced_end_offset < self.log.end_offset:
             self.sync_log()
         election = loaded.election or effects.Election()
@@ -128,7 +118,7 @@ class Replica:
             self._become(self._unattached_at(election.leader_epoch, leader_id=election.leader_id, voted=election.voted))
         has_begun = bool(self.leader_epoch or self.log.end_offset)
         is_fresh = self.settings.is_first and self.is_voter and not has_begun
-        if (self.log.voters.has_only(self.key) or is_fresh) and not isinstance(self.state, Leader):
+        if (self.log.voters.has_only(self.key) or is_fresh) and not isinstance(self.state, states.Leader):
             self.begin_election()
 
     def _is_candidate(self, election: effects.Election) -> bool:
@@ -223,7 +213,7 @@ class Replica:
     def announce(self) -> None:
         """Reports a new epoch or leader to the state machine; ``announce_claim`` reports this node's own leadership."""
         state = self.state
-        if isinstance(state, (Leader, Resigned)):
+        if isinstance(state, (states.Leader, states.Resigned)):
             return
         epoch, leader_id = self.announced
         if state.leader_epoch > epoch or (leader_id is None and state.leader_id is not None):
@@ -232,7 +222,7 @@ class Replica:
     def announce_claim(self) -> None:
         """Reports its leadership to the state machine, once that has all records below the epoch (KAFKA-15345)."""
         state = self.state
-        assert isinstance(state, Leader)
+        assert isinstance(state, states.Leader)
         is_ready = self.committed_end_offset > state.epoch_start_offset or not self.rules.claim_follows_commit
         if is_ready and self.announced != (state.leader_epoch, state.leader_id):
             self._announce(state.leader_epoch, state.leader_id)
@@ -248,14 +238,14 @@ class Replica:
 
     def expose(self, high_watermark: MetadataOffset) -> None:
         """Sets the high watermark of the state, and hands newly committed records to the state machine."""
-        assert isinstance(self.state, (Leader, Follower))
+        assert isinstance(self.state, (states.Leader, states.Follower))
         self.state.high_watermark = high_watermark
         self.record(
             events.HighWatermarkAdvanced(
                 replica=self.key,
                 leader_epoch=self.leader_epoch,
                 high_watermark=high_watermark,
-                is_leader=isinstance(self.state, Leader),
+                is_leader=isinstance(self.state, states.Leader),
             )
         )
         if high_watermark > self.committed_end_offset:
@@ -272,14 +262,14 @@ class Replica:
         """
         state = self.state
         if leader_id == self.key.node_id and not (
-            isinstance(state, (Leader, Resigned)) and state.leader_epoch == leader_epoch
+            isinstance(state, (states.Leader, states.Resigned)) and state.leader_epoch == leader_epoch
         ):
             if not self.rules.stray_claims_are_unknown:
-                raise IllegalQuorumState(f"{self.key} is said to lead epoch {leader_epoch}, and does not")
+                raise states.IllegalQuorumState(f"{self.key} is said to lead epoch {leader_epoch}, and does not")
             leader_id = None
         are_known = leader_epoch == state.leader_epoch and None not in (leader_id, state.leader_id)
         if are_known and leader_id != state.leader_id:
-            raise IllegalQuorumState(f"{leader_id} and {state.leader_id} both lead epoch {leader_epoch}")
+            raise states.IllegalQuorumState(f"{leader_id} and {state.leader_id} both lead epoch {leader_epoch}")
         is_newer = leader_epoch > state.leader_epoch
         if is_newer and leader_id is None:
             self.become_unattached(leader_epoch)
@@ -288,29 +278,32 @@ class Replica:
 
     def _lacks_address_of(self, leader_id: NodeId) -> bool:
         """Returns whether the node cannot follow a leader whose id it knows, as no voter with that id is known."""
-        return isinstance(self.state, (Unattached, Prospective)) and self.log.voters.by_node(leader_id) is None
+        return (
+            isinstance(self.state, (states.Unattached, states.Prospective))
+            and self.log.voters.by_node(leader_id) is None
+        )
 
     def become_unattached(self, leader_epoch: LeaderEpoch) -> None:
         """Becomes Unattached: in a higher epoch whose leader is unknown, or in this epoch after a lost election."""
         state = self.state
         if leader_epoch == state.leader_epoch:
-            assert isinstance(state, Prospective)
+            assert isinstance(state, states.Prospective)
             leader_id, voted = state.leader_id, state.voted
         else:
             leader_id, voted = None, None
-        is_carried = isinstance(state, (Unattached, Candidate, Resigned)) or (
-            isinstance(state, Prospective) and not state.tally.is_lost
+        is_carried = isinstance(state, (states.Unattached, states.Candidate, states.Resigned)) or (
+            isinstance(state, states.Prospective) and not state.tally.is_lost
         )
         unattached = self._unattached_at(leader_epoch, leader_id=leader_id, voted=voted)
         if is_carried:
-            assert not isinstance(state, (Leader, Follower))
+            assert not isinstance(state, (states.Leader, states.Follower))
             unattached.election_deadline_ms = state.election_deadline_ms
         self._become(unattached)
 
     def become_follower(self, leader_id: NodeId, leader_epoch: LeaderEpoch) -> None:
         """Becomes a Follower."""
         if leader_id == self.key.node_id:
-            raise IllegalQuorumState(f"{self.key} would follow itself")
+            raise states.IllegalQuorumState(f"{self.key} would follow itself")
         self._become(self._follower_of(leader_id, leader_epoch))
         self.record(events.LeaderLearned(replica=self.key, leader_epoch=leader_epoch, leader_id=leader_id))
 
@@ -320,7 +313,7 @@ class Replica:
             self.become_candidate()
             return
         state = self.state
-        self.state = Prospective(
+        self.state = states.Prospective(
             leader_epoch=state.leader_epoch,
             leader_id=None if state.leader_id == self.key.node_id else state.leader_id,
             voted=state.voted,
@@ -340,18 +333,18 @@ class Replica:
     def advance_election(self) -> None:
         """Ends an election, or a round of pre-votes, that the votes so far have decided."""
         state = self.state
-        if isinstance(state, Prospective):
+        if isinstance(state, states.Prospective):
             if state.tally.is_won:
                 self.become_candidate()
             elif state.tally.is_lost:
                 self.lose_election()
-        elif isinstance(state, Candidate) and state.tally.is_won:
+        elif isinstance(state, states.Candidate) and state.tally.is_won:
             self.become_leader()
 
     def lose_election(self) -> None:
         """A Prospective goes back to its leader if it knows one."""
         state = self.state
-        assert isinstance(state, Prospective)
+        assert isinstance(state, states.Prospective)
         if state.leader_id is not None and self.log.voters.by_node(state.leader_id) is not None:
             self.become_follower(state.leader_id, state.leader_epoch)
         else:
@@ -360,8 +353,8 @@ class Replica:
     def grant_vote(self, candidate: ReplicaKey) -> None:
         """Votes for another in the present epoch, which starts the election timer again."""
         state = self.state
-        assert isinstance(state, (Unattached, Prospective))
-        if isinstance(state, Unattached):
+        assert isinstance(state, (states.Unattached, states.Prospective))
+        if isinstance(state, states.Unattached):
             state.voted = candidate
             state.election_deadline_ms = self._next_election_ms()
         else:
@@ -373,12 +366,12 @@ class Replica:
     def become_leader(self) -> None:
         """Leads its epoch; the record that begins it is the first to be appended."""
         state = self.state
-        assert isinstance(state, Candidate)
-        leader = Leader(
+        assert isinstance(state, states.Candidate)
+        leader = states.Leader(
             leader_epoch=state.leader_epoch,
             leader_id=self.key.node_id,
             epoch_start_offset=self.log.end_offset,
-            progress={key: Progress() for key in self.log.voters.keys},
+            progress={key: states.Progress() for key in self.log.voters.keys},
             check_quorum_deadline_ms=self.now_ms + self.settings.check_quorum_timeout_ms,
             begin_quorum_deadline_ms=self.now_ms,
             granted=tuple(sorted(state.tally.granted)),
@@ -389,7 +382,7 @@ class Replica:
             LeaderChange(leader_id=leader.leader_id, voters=self.log.voters.node_ids, granting_voters=leader.granted),
             *self._first_voters(),
         ]
-        leader.collected.append(Collected(control=tuple(control), deadline_ms=self.now_ms))
+        leader.collected.append(states.Collected(control=tuple(control), deadline_ms=self.now_ms))
         self.record(
             events.LeaderElected(
                 replica=self.key, leader_epoch=leader.leader_epoch, start_offset=leader.epoch_start_offset
@@ -408,7 +401,7 @@ class Replica:
     def resign(self) -> None:
         """Gives leadership up in its own epoch; nothing is written, because ``quorum-state`` stays the same."""
         state = self.state
-        assert isinstance(state, Leader)
+        assert isinstance(state, states.Leader)
         ends = {key: each.end_offset for key, each in state.progress.items() if key.node_id != self.key.node_id}
         successors = sorted(ends, key=lambda key: -1 if (end := ends[key]) is None else end, reverse=True)
         resigned = self._resigned_at(state.leader_epoch, successors=tuple(successors))
@@ -417,20 +410,20 @@ class Replica:
         self.record(events.LeaderResigned(replica=self.key, leader_epoch=state.leader_epoch))
         self.fail_waiting(state)
 
-    def _become(self, state: QuorumState) -> None:
+    def _become(self, state: states.QuorumState) -> None:
         before, self.state = self.state, state
-        if isinstance(before, Leader):
+        if isinstance(before, states.Leader):
             self.record(events.LeaderDeposed(replica=self.key, leader_epoch=state.leader_epoch))
         self._write_election()
         self._forget_requests()
-        if isinstance(before, Leader):
+        if isinstance(before, states.Leader):
             self.fail_waiting(before)
 
     def _forget_requests(self) -> None:
         """Forgets the requests of the previous state; their responses are ignored."""
         self.outbox.forget_all()
 
-    def fail_waiting(self, leader: Leader) -> None:
+    def fail_waiting(self, leader: states.Leader) -> None:
         """Fails the requests that wait after a loss of leadership; appended records may still be committed."""
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         for fetch in self.parked:
@@ -463,8 +456,8 @@ class Replica:
 
     def _unattached_at(
         self, leader_epoch: LeaderEpoch, *, leader_id: NodeId | None = None, voted: ReplicaKey | None = None
-    ) -> Unattached:
-        return Unattached(
+    ) -> states.Unattached:
+        return states.Unattached(
             leader_epoch=leader_epoch,
             leader_id=leader_id,
             voted=voted,
@@ -472,8 +465,8 @@ class Replica:
             election_deadline_ms=self._next_election_ms(),
         )
 
-    def _candidate_at(self, leader_epoch: LeaderEpoch) -> Candidate:
-        return Candidate(
+    def _candidate_at(self, leader_epoch: LeaderEpoch) -> states.Candidate:
+        return states.Candidate(
             leader_epoch=leader_epoch,
             voted=self.key,
             high_watermark=self.state.high_watermark,
@@ -481,8 +474,8 @@ class Replica:
             tally=self._tally(),
         )
 
-    def _follower_of(self, leader_id: NodeId, leader_epoch: LeaderEpoch) -> Follower:
-        return Follower(
+    def _follower_of(self, leader_id: NodeId, leader_epoch: LeaderEpoch) -> states.Follower:
+        return states.Follower(
             leader_epoch=leader_epoch,
             leader_id=leader_id,
             voted=self.state.voted if leader_epoch == self.leader_epoch else None,
@@ -491,8 +484,8 @@ class Replica:
             update_voter_deadline_ms=self.now_ms + self.settings.fetch_timeout_ms,
         )
 
-    def _resigned_at(self, leader_epoch: LeaderEpoch, *, successors: tuple[ReplicaKey, ...]) -> Resigned:
-        return Resigned(
+    def _resigned_at(self, leader_epoch: LeaderEpoch, *, successors: tuple[ReplicaKey, ...]) -> states.Resigned:
+        return states.Resigned(
             leader_epoch=leader_epoch,
             leader_id=self.key.node_id,
             election_deadline_ms=self._next_election_ms(),

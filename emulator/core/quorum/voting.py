@@ -1,7 +1,7 @@
 """Elections: Vote, BeginQuorumEpoch and EndQuorumEpoch, at both ends (KIP-595, KIP-996)."""
 
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.quorum import messages
+from laststand.emulator.core.quorum import messages, states
 from laststand.emulator.core.quorum.answers import (
     Handled,
     election_error,
@@ -11,15 +11,6 @@ from laststand.emulator.core.quorum.answers import (
 )
 from laststand.emulator.core.quorum.batches import LogPosition
 from laststand.emulator.core.quorum.replica import Replica
-from laststand.emulator.core.quorum.states import (
-    Candidate,
-    Follower,
-    IllegalQuorumState,
-    Leader,
-    Prospective,
-    Resigned,
-    Unattached,
-)
 from laststand.emulator.core.quorum.voter_set import ReplicaKey
 from laststand.emulator.core.types import NodeId
 
@@ -47,7 +38,7 @@ def answer_vote(replica: Replica, request: messages.VoteRequest) -> messages.Vot
     is_granted = _would_grant(replica, request)
     if is_granted and not request.is_pre_vote:
         state = replica.state
-        assert isinstance(state, (Unattached, Prospective))
+        assert isinstance(state, (states.Unattached, states.Prospective))
         if state.voted is None or not replica.rules.one_vote_per_epoch:
             replica.grant_vote(request.candidate)
     return _vote_answer(replica, ErrorCode.NONE, is_granted=is_granted)
@@ -58,10 +49,10 @@ def _would_grant(replica: Replica, request: messages.VoteRequest) -> bool:
     is_up_to_date = position >= replica.log.position or not replica.rules.vote_compares_logs
     state = replica.state
     if request.is_pre_vote:
-        if isinstance(state, Leader) or (isinstance(state, Follower) and state.has_fetched):
+        if isinstance(state, states.Leader) or (isinstance(state, states.Follower) and state.has_fetched):
             return False
         return is_up_to_date
-    if not isinstance(state, (Unattached, Prospective)):
+    if not isinstance(state, (states.Unattached, states.Prospective)):
         return False
     if state.voted is not None and replica.rules.one_vote_per_epoch:
         # The log is not compared again: the vote is given, and its answer may have been lost.
@@ -88,7 +79,7 @@ def ask_for_votes(replica: Replica) -> None:
     power would be granted the same vote again, since a voter that has voted for it compares no logs.
     """
     state = replica.state
-    assert isinstance(state, (Prospective, Candidate))
+    assert isinstance(state, (states.Prospective, states.Candidate))
     if state.tally.is_lost or not replica.may_claim_log:
         return
     for voter_id in state.tally.unanswered:
@@ -101,7 +92,7 @@ def ask_for_votes(replica: Replica) -> None:
                 leader_epoch=state.leader_epoch,
                 last_epoch=replica.log.last_epoch,
                 last_offset=replica.log.end_offset,
-                is_pre_vote=isinstance(state, Prospective),
+                is_pre_vote=isinstance(state, states.Prospective),
             )
             replica.send_if_ready(voter_id, request)
 
@@ -112,7 +103,7 @@ def handle_vote_response(replica: Replica, request: messages.VoteRequest, answer
     Raises:
         IllegalQuorumState: a voter contradicts its earlier answer to a candidate.
     """
-    if answer.error is ErrorCode.UNSUPPORTED_VERSION and isinstance(replica.state, Prospective):
+    if answer.error is ErrorCode.UNSUPPORTED_VERSION and isinstance(replica.state, states.Prospective):
         replica.become_candidate()  # an older release, without pre-votes
         return Handled.DONE
     handled = handle_answer(replica, answer)
@@ -123,11 +114,11 @@ def handle_vote_response(replica: Replica, request: messages.VoteRequest, answer
     state = replica.state
     assert request.voter is not None
     voter_id = request.voter.node_id
-    if isinstance(state, Candidate) and voter_id in (
+    if isinstance(state, states.Candidate) and voter_id in (
         state.tally.rejected if answer.is_granted else state.tally.granted
     ):
-        raise IllegalQuorumState(f"voter {voter_id} took its answer of epoch {state.leader_epoch} back")
-    if isinstance(state, (Prospective, Candidate)):
+        raise states.IllegalQuorumState(f"voter {voter_id} took its answer of epoch {state.leader_epoch} back")
+    if isinstance(state, (states.Prospective, states.Candidate)):
         state.tally.record(voter_id, is_granted=answer.is_granted)
         replica.advance_election()
     return Handled.DONE
@@ -167,7 +158,7 @@ def answer_begin(replica: Replica, request: messages.BeginQuorumEpochRequest) ->
 def announce_epoch(replica: Replica) -> None:
     """Sends BeginQuorumEpoch to voters that have not fetched for a while."""
     state = replica.state
-    assert isinstance(state, Leader)
+    assert isinstance(state, states.Leader)
     if replica.now_ms < state.begin_quorum_deadline_ms:
         return
     interval_ms = replica.settings.begin_quorum_interval_ms
@@ -192,7 +183,7 @@ def answer_end(replica: Replica, request: messages.EndQuorumEpochRequest) -> mes
     error = _hear_leader(replica, request)
     if error is None:
         state = replica.state
-        if isinstance(state, Follower) and state.leader_id == request.leader_id:
+        if isinstance(state, states.Follower) and state.leader_id == request.leader_id:
             state.fetch_deadline_ms = replica.now_ms + _succession_wait_ms(replica, request.preferred_successors)
     return messages.EndQuorumEpochResponse(
         error=error or ErrorCode.NONE,
@@ -217,7 +208,7 @@ def _succession_wait_ms(replica: Replica, successors: tuple[ReplicaKey, ...]) ->
 def announce_end(replica: Replica) -> None:
     """Sends EndQuorumEpoch to every voter that has not confirmed it."""
     state = replica.state
-    assert isinstance(state, Resigned)
+    assert isinstance(state, states.Resigned)
     request = messages.EndQuorumEpochRequest(
         cluster_id=replica.settings.cluster_id,
         leader_id=state.leader_id,
@@ -233,7 +224,7 @@ def handle_end_response(replica: Replica, sender_id: NodeId, answer: messages.En
     """Notes that a voter has received the resignation."""
     handled = handle_answer(replica, answer)
     if handled is Handled.OPEN and answer.error is ErrorCode.NONE:
-        if isinstance(replica.state, Resigned):
+        if isinstance(replica.state, states.Resigned):
             replica.state.unacknowledged.discard(sender_id)
         return Handled.DONE
     return Handled.FAILED if handled is Handled.OPEN else handled
