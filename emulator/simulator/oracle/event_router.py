@@ -4,7 +4,8 @@ Events about a deleted topic concern no promise any more, except the changes of 
 the deletion (D15): a topic of the same name makes its own promises.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar, get_args
 
 from laststand.emulator.core import events
 from laststand.emulator.core.broker.zookeeper.metadata_cache import real_topic_id
@@ -24,6 +25,17 @@ from laststand.emulator.simulator.oracle.checks import Checks
 from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger, ProvenShutdowns
 from laststand.emulator.simulator.oracle.truth import Acknowledgement
 
+_HandlerT = TypeVar("_HandlerT", bound=Callable[..., None])
+
+_handlers: Final[dict[type[events.Event], Callable[..., None]]] = {}
+
+
+def _routed(handler: _HandlerT) -> _HandlerT:
+    """Has a method called for the kinds of events that its annotation names; those about a partition with its name."""
+    named = handler.__annotations__["event"]
+    _handlers.update(dict.fromkeys(get_args(named) or (named,), handler))
+    return handler
+
 
 class EventRouter:
     """The router of one run.
@@ -40,64 +52,20 @@ class EventRouter:
         self._topic_ids: dict[str, TopicId] = {}
         self._shutdowns = ProvenShutdowns()
         self._registered_at: dict[IncarnationId | None, int] = {}
-        self._anywhere: Mapping[type[events.Event], Callable[[NodeId, events.Event], None]] = {
-            events.BrokerFenced: self._fenced,
-            events.BrokerRegistered: self._registered,
-            events.BrokerStateChanged: self._state_changed,
-            events.BrokerUnfenced: self._unfenced,
-            events.ConfigChanged: self._config_changed,
-            events.ControlledShutdownStarted: self._fenced,
-            events.FeatureChanged: self._feature_changed,
-            events.IncarnationEnded: self._ended,
-            events.MetadataApplied: self._applied,
-            events.NodeStarted: self._node_started,
-            events.ControllerActivated: self._activated,
-            events.TopicCreated: self._topic_created,
-            events.TopicDeleted: self._topic_deleted,
-            events.ZnodeWritten: self._znode_written,
-        }
-        self._on_partition: Mapping[type[events.Event], Callable[[NodeId, TopicPartition, events.Event], None]] = {
-            events.AlterPartitionAnswered: self._answered,
-            events.AlterPartitionDecided: self._decided,
-            events.AlterPartitionProposed: self._proposed,
-            events.BatchAppended: self._appended,
-            events.BecameFollower: self._became_follower,
-            events.BecameLeader: self._became_leader,
-            events.HighWatermarkAdvanced: self._high_watermark_advanced,
-            events.LogDeleted: self._log_deleted,
-            events.LogOpened: self._log_opened,
-            events.LogStartOffsetRaised: self._log_start_raised,
-            events.LogTruncated: self._truncated,
-            events.MarkersSent: self._markers_sent,
-            events.PartitionChanged: self._partition_changed,
-            events.PositionReturned: self._position_returned,
-            events.PowerLost: self._power_lost,
-            events.ProduceAnswered: self._produce_answered,
-            events.RecoveryFinished: self._counted,
-            events.StrayDeleted: self._stray_deleted,
-            events.StrayDetected: self._stray_detected,
-            events.TransitionBegun: self._transition_begun,
-            events.TransitionEnded: self._transition_ended,
-            events.UncleanLeaderElected: self._elected_uncleanly,
-            events.UncleanRecoveryDropped: self._recovery_dropped,
-            events.UncleanRecoveryStarted: self._recovery_started,
-        }
 
     def route(self, node_id: NodeId, incarnation: int, event: events.Event) -> None:
         """Passes an event on."""
         offset = getattr(event, "metadata_offset", None)
         if offset is not None and node_id in (cluster := self._checks.cluster).metadata_nodes:
             self._checks.metadata.written(cluster.controller_term(node_id, incarnation), offset)
-        if not isinstance(event, events.PartitionEvent):
-            handler = self._anywhere.get(type(event))
+        handler = _handlers.get(type(event))
+        if isinstance(event, events.PartitionEvent):
+            name = TopicPartition(event.topic, event.partition)
+            self.dirty[name] = None
             if handler is not None:
-                handler(node_id, event)
-            return
-        name = TopicPartition(event.topic, event.partition)
-        self.dirty[name] = None
-        on_partition = self._on_partition.get(type(event))
-        if on_partition is not None:
-            on_partition(node_id, name, event)
+                handler(self, node_id, name, event)
+        elif handler is not None:
+            handler(self, node_id, event)
 
     def is_current(self, topic: str, topic_id: TopicId | None) -> bool:
         """Returns whether a topic of this name has this id now."""
@@ -105,20 +73,20 @@ class EventRouter:
 
     # --- The whole cluster ------------------------------------------------------------------------------------------
 
-    def _node_started(self, node_id: NodeId, event: events.Event) -> None:
-        assert isinstance(event, events.NodeStarted)
+    @_routed
+    def _node_started(self, node_id: NodeId, event: events.NodeStarted) -> None:
         if event.role is NodeRole.CONTROLLER and not self._checks.cluster.has_quorum:
             self._checks.controller.controller_started()
             self._checks.metadata.controller_started()
         elif event.role is NodeRole.BROKER:
             self._checks.logs.started(node_id)
 
-    def _activated(self, _: NodeId, event: events.Event) -> None:
-        assert isinstance(event, events.ControllerActivated)
+    @_routed
+    def _activated(self, _: NodeId, event: events.ControllerActivated) -> None:
         self._checks.controller.controller_started()
 
-    def _ended(self, _: NodeId, event: events.Event) -> None:
-        assert isinstance(event, events.IncarnationEnded)
+    @_routed
+    def _ended(self, _: NodeId, event: events.IncarnationEnded) -> None:
         if not self._shutdowns.leaves_proof(event):
             self._ended_without_proof(event)
         self._checks.controller.ended(event)
@@ -131,13 +99,13 @@ class EventRouter:
         yield self._checks.outstanding
         yield from (truth.ledger for truth in self._checks.truths.values())
 
-    def _state_changed(self, node_id: NodeId, event: events.Event) -> None:
-        assert isinstance(event, events.BrokerStateChanged)
+    @_routed
+    def _state_changed(self, node_id: NodeId, event: events.BrokerStateChanged) -> None:
         if event.broker_epoch is not None:
             self._shutdowns.heard(node_id, self._checks.cluster.nodes[BrokerId(node_id)].incarnation)
 
-    def _registered(self, _: NodeId, event: events.Event) -> None:
-        assert isinstance(event, events.BrokerRegistered)
+    @_routed
+    def _registered(self, _: NodeId, event: events.BrokerRegistered) -> None:
         self._checks.tally.superseded(event.broker_id, self._checks.cluster.nodes[event.broker_id].broker)
         self._checks.tally.registered(event)
         self._checks.conjunctions.registered(event)
@@ -152,8 +120,8 @@ class EventRouter:
         self._checks.controller.registered(event)
         self._checks.metadata.registered(event)
 
-    def _fenced(self, _: NodeId, event: events.Event) -> None:
-        assert isinstance(event, events.BrokerFenced | events.ControlledShutdownStarted)
+    @_routed
+    def _fenced(self, _: NodeId, event: events.BrokerFenced | events.ControlledShutdownStarted) -> None:
         self._checks.tally.superseded(event.broker_id, self._checks.cluster.nodes[event.broker_id].broker)
         self._checks.tally.fenced(event)
         if isinstance(event, events.BrokerFenced) and event.reason is FenceReason.UNREGISTERED:
@@ -161,12 +129,12 @@ class EventRouter:
                 ledger.unregistered(event.broker_id, moment=self._checks.alarm_log.moment)
         self._checks.controller.fenced(event)
 
-    def _unfenced(self, _: NodeId, event: events.Event) -> None:
-        assert isinstance(event, events.BrokerUnfenced)
+    @_routed
+    def _unfenced(self, _: NodeId, event: events.BrokerUnfenced) -> None:
         self._checks.controller.unfenced(event)
 
-    def _config_changed(self, _: NodeId, event: events.Event) -> None:
-        assert isinstance(event, events.ConfigChanged)
+    @_routed
+    def _config_changed(self, _: NodeId, event: events.ConfigChanged) -> None:
         self._checks.conjunctions.configured(event)
         configuration = self._checks.configuration
         configuration.changed(event)
@@ -174,20 +142,20 @@ class EventRouter:
             min_isr = configuration.min_isr(name.topic, truth.ledger.replicas)
             truth.ledger.configured(min_isr, offset=event.metadata_offset, moment=self._checks.alarm_log.moment)
 
-    def _feature_changed(self, _: NodeId, event: events.Event) -> None:
-        assert isinstance(event, events.FeatureChanged)
+    @_routed
+    def _feature_changed(self, _: NodeId, event: events.FeatureChanged) -> None:
         self._checks.conjunctions.feature_changed(event)
         self._checks.controller.feature_changed(event)
         for ledger in self._ledgers():
             ledger.eligibility_ended()
 
-    def _topic_created(self, _: NodeId, event: events.Event) -> None:
-        assert isinstance(event, events.TopicCreated)
+    @_routed
+    def _topic_created(self, _: NodeId, event: events.TopicCreated) -> None:
         self._topic_ids[event.topic] = event.topic_id
 
-    def _topic_deleted(self, _: NodeId, event: events.Event) -> None:
+    @_routed
+    def _topic_deleted(self, _: NodeId, event: events.TopicDeleted) -> None:
         """A deleted topic makes no more promises; a new topic of the same name makes its own."""
-        assert isinstance(event, events.TopicDeleted)
         self._topic_ids.pop(event.topic, None)
         self._checks.configuration.deleted(event.topic)
         self._checks.coordinators.deleted(event.topic)
@@ -204,23 +172,24 @@ class EventRouter:
             self._checks.leaders.forget(event.topic)
             self._checks.logs.forget(event.topic)
 
-    def _znode_written(self, _: NodeId, event: events.Event) -> None:
-        assert isinstance(event, events.ZnodeWritten)
+    @_routed
+    def _znode_written(self, _: NodeId, event: events.ZnodeWritten) -> None:
         self._checks.metadata.znode_written(event)
 
-    def _applied(self, node_id: NodeId, event: events.Event) -> None:
-        assert isinstance(event, events.MetadataApplied)
+    @_routed
+    def _applied(self, node_id: NodeId, event: events.MetadataApplied) -> None:
         self.has_applied_metadata = True
         self._checks.conjunctions.applied(BrokerId(node_id), event)
         self._checks.metadata.applied(self._checks.cluster.nodes[BrokerId(node_id)], event)
 
-    def _counted(self, _: NodeId, __: TopicPartition, event: events.Event) -> None:
+    @_routed
+    def _counted(self, _: NodeId, __: TopicPartition, event: events.RecoveryFinished) -> None:
         self._checks.tally.seen(event)
 
     # --- Partitions, by the controller ------------------------------------------------------------------------------
 
-    def _partition_changed(self, _: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.PartitionChanged)
+    @_routed
+    def _partition_changed(self, _: NodeId, name: TopicPartition, event: events.PartitionChanged) -> None:
         configuration = self._checks.configuration
         self._checks.truths[name].ledger.changed(
             event,
@@ -234,65 +203,65 @@ class EventRouter:
         self._checks.controller.check_min_isr(name, event, configured=configured)
         self._checks.controller.committed(name, event)
 
-    def _elected_uncleanly(self, _: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.UncleanLeaderElected)
+    @_routed
+    def _elected_uncleanly(self, _: NodeId, name: TopicPartition, event: events.UncleanLeaderElected) -> None:
         self._checks.tally.seen(event)
         configured = self._checks.configuration.recovery_strategy(name.topic)
         self._checks.controller.elected_uncleanly(name, event, configured=configured)
 
-    def _recovery_started(self, _: NodeId, __: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.UncleanRecoveryStarted)
+    @_routed
+    def _recovery_started(self, _: NodeId, __: TopicPartition, event: events.UncleanRecoveryStarted) -> None:
         self._checks.tally.seen(event)
         self._checks.controller.recovery_started(event)
 
-    def _recovery_dropped(self, _: NodeId, __: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.UncleanRecoveryDropped)
+    @_routed
+    def _recovery_dropped(self, _: NodeId, __: TopicPartition, event: events.UncleanRecoveryDropped) -> None:
         self._checks.tally.seen(event)
         self._checks.controller.recovery.dropped(event)
 
-    def _decided(self, _: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.AlterPartitionDecided)
+    @_routed
+    def _decided(self, _: NodeId, name: TopicPartition, event: events.AlterPartitionDecided) -> None:
         self._checks.tally.decided(event)
         self._checks.controller.decided(name, event)
 
     # --- Partitions, by brokers -------------------------------------------------------------------------------------
 
-    def _log_opened(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.LogOpened)
+    @_routed
+    def _log_opened(self, node_id: NodeId, name: TopicPartition, event: events.LogOpened) -> None:
         self._checks.logs.opened(node_id, name, event)
         if self.is_current(event.topic, event.topic_id):
             self._checks.copies.cut(node_id, name, from_offset=event.log_end_offset)
         self._checks.leaders.opened(node_id, name)
         self._checks.tally.opened(node_id, name)
 
-    def _log_deleted(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.LogDeleted)
+    @_routed
+    def _log_deleted(self, node_id: NodeId, name: TopicPartition, event: events.LogDeleted) -> None:
         self._checks.logs.deleted(node_id, name, event)
         if self.is_current(event.topic, event.topic_id):
             self._checks.copies.cut(node_id, name, from_offset=Offset(0))
         self._checks.conjunctions.log_changed(node_id, name, event)
         self._checks.metadata.log_deleted(self._checks.cluster.nodes[BrokerId(node_id)], name, event)
 
-    def _stray_detected(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.StrayDetected)
+    @_routed
+    def _stray_detected(self, node_id: NodeId, name: TopicPartition, event: events.StrayDetected) -> None:
         self._checks.tally.seen(event)
         self._checks.logs.stray_detected(node_id, name, event)
 
-    def _stray_deleted(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.StrayDeleted)
+    @_routed
+    def _stray_deleted(self, node_id: NodeId, name: TopicPartition, event: events.StrayDeleted) -> None:
         self._checks.tally.seen(event)
         self._checks.logs.stray_deleted(node_id, name, event)
         if self.is_current(event.topic, event.topic_id):
             self._checks.copies.cut(node_id, name, from_offset=Offset(0))
 
-    def _log_start_raised(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.LogStartOffsetRaised)
+    @_routed
+    def _log_start_raised(self, node_id: NodeId, name: TopicPartition, event: events.LogStartOffsetRaised) -> None:
         if self.is_current(event.topic, event.topic_id):
             self._checks.durability.log_start_raised(node_id, name, event)
             self._checks.copies.deleted(node_id, name, below=event.new)
 
-    def _appended(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.BatchAppended)
+    @_routed
+    def _appended(self, node_id: NodeId, name: TopicPartition, event: events.BatchAppended) -> None:
         self._checks.logs.appended(node_id, name, event)
         if event.ends_transaction:
             self._checks.clients.ended(event.crc)
@@ -301,8 +270,8 @@ class EventRouter:
             self._checks.copies.appended(node_id, name, event)
             self._checks.leaders.appended(node_id, name, event)
 
-    def _truncated(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.LogTruncated)
+    @_routed
+    def _truncated(self, node_id: NodeId, name: TopicPartition, event: events.LogTruncated) -> None:
         self._checks.logs.truncated(node_id, name, event)
         if self.is_current(event.topic, event.topic_id):
             is_new_log = event.reason is TruncationReason.RESTARTED
@@ -310,14 +279,14 @@ class EventRouter:
         self._checks.conjunctions.log_changed(node_id, name, event)
         self._checks.tally.truncated(node_id, event, high_watermark=self._checks.truths[name].high_watermark)
 
-    def _power_lost(self, _: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.PowerLost)
+    @_routed
+    def _power_lost(self, _: NodeId, name: TopicPartition, event: events.PowerLost) -> None:
         if self.is_current(event.topic, event.topic_id):
             self._checks.copies.power_lost(name, event)
         self._checks.tally.power_lost(event)
 
-    def _became_leader(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.BecameLeader)
+    @_routed
+    def _became_leader(self, node_id: NodeId, name: TopicPartition, event: events.BecameLeader) -> None:
         self._checks.leaders.became_leader(node_id, name, event)
         self._checks.losses.took_role(name, BrokerId(node_id), event.topic_id)
         if not self.is_current(event.topic, event.topic_id):
@@ -335,13 +304,15 @@ class EventRouter:
         else:
             self._checks.durability.check_late_leader(name, node, event)
 
-    def _became_follower(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.BecameFollower)
+    @_routed
+    def _became_follower(self, node_id: NodeId, name: TopicPartition, event: events.BecameFollower) -> None:
         self._checks.leaders.became_follower(node_id, name, event)
         self._checks.losses.took_role(name, BrokerId(node_id), event.topic_id)
 
-    def _high_watermark_advanced(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.HighWatermarkAdvanced)
+    @_routed
+    def _high_watermark_advanced(
+        self, node_id: NodeId, name: TopicPartition, event: events.HighWatermarkAdvanced
+    ) -> None:
         if not self.is_current(event.topic, event.topic_id):
             return
         node = self._checks.cluster.nodes[BrokerId(node_id)]
@@ -351,13 +322,13 @@ class EventRouter:
         self._checks.leaders.high_watermark_advanced(node_id, name, event)
         self._checks.logs.committed(node_id, name, event)
 
-    def _proposed(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.AlterPartitionProposed)
+    @_routed
+    def _proposed(self, node_id: NodeId, name: TopicPartition, event: events.AlterPartitionProposed) -> None:
         self._checks.tally.proposals += 1
         self._checks.leaders.proposed(node_id, name, event)
 
-    def _produce_answered(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.ProduceAnswered)
+    @_routed
+    def _produce_answered(self, node_id: NodeId, name: TopicPartition, event: events.ProduceAnswered) -> None:
         self._checks.tally.seen(event)
         self._checks.promptness.answered(name, event)
         if event.error == ErrorCode.NONE.name and event.leader_epoch is not None and name in self._checks.truths:
@@ -377,27 +348,27 @@ class EventRouter:
         moment = self._checks.alarm_log.moment
         return self._checks.truths[name].ledger.known_at(node.metadata_end(name), moment)
 
-    def _answered(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.AlterPartitionAnswered)
+    @_routed
+    def _answered(self, node_id: NodeId, name: TopicPartition, event: events.AlterPartitionAnswered) -> None:
         self._checks.tally.answered(event, with_metadata=self.has_applied_metadata)
         self._checks.tally.seen(event)
         self._checks.leaders.answered(node_id, name, event)
 
     # --- Coordinators -----------------------------------------------------------------------------------------------
 
-    def _transition_begun(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.TransitionBegun)
+    @_routed
+    def _transition_begun(self, node_id: NodeId, name: TopicPartition, event: events.TransitionBegun) -> None:
         self._checks.transaction_logs.is_asked = True
         self._checks.coordinators.begun(node_id, name, event)
 
-    def _transition_ended(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.TransitionEnded)
+    @_routed
+    def _transition_ended(self, node_id: NodeId, name: TopicPartition, event: events.TransitionEnded) -> None:
         self._checks.coordinators.ended(node_id, name, event)
 
-    def _markers_sent(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.MarkersSent)
+    @_routed
+    def _markers_sent(self, node_id: NodeId, name: TopicPartition, event: events.MarkersSent) -> None:
         self._checks.coordinators.markers_sent(node_id, name, event)
 
-    def _position_returned(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.PositionReturned)
+    @_routed
+    def _position_returned(self, node_id: NodeId, name: TopicPartition, event: events.PositionReturned) -> None:
         self._checks.coordinators.returned(node_id, name, event)
