@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from laststand.emulator.analysis.run_source import RunClock, RunSource
 from laststand.emulator.analysis.schema import Milliseconds, Nanoseconds, Records, Seconds
-from laststand.emulator.analysis.tables import HistoryRow
+from laststand.emulator.analysis.tables import HistoryRow, row_of
 from laststand.emulator.core.history import FinalReadOperation, OperationType, PollOperation, SendOperation
 
 
@@ -25,59 +25,21 @@ def history_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, HistoryRow]]:
 
 
 def _send(operation: SendOperation, begun_ns: int, clock: RunClock) -> HistoryRow:
-    return HistoryRow(
+    return row_of(
+        HistoryRow,
+        operation,
         kind="send",
-        process=operation.process,
-        operation_id=operation.operation_id,
-        topic=operation.topic,
-        partition=operation.partition,
-        topic_id=operation.topic_id,
         outcome=operation.type.value,
         end_s=clock.seconds(operation.time_ns),
         latency_ms=Milliseconds((operation.time_ns - begun_ns) / 1e6),
-        error=operation.error,
-        acks=operation.acks,
-        first_record_id=operation.first_record_id,
-        record_count=Records(operation.record_count),
-        base_offset=operation.base_offset,
-        attempts=operation.attempts,
         node=operation.attempts[-1].node if operation.attempts else None,
     )
 
 
 def _poll(operation: PollOperation, end_s: Seconds) -> HistoryRow:
-    return HistoryRow(
-        kind="poll",
-        process=operation.process,
-        operation_id=operation.operation_id,
-        topic=operation.topic,
-        partition=operation.partition,
-        topic_id=operation.topic_id,
-        outcome=operation.type.value,
-        end_s=end_s,
-        error=operation.error,
-        record_count=Records(sum(batch.record_count for batch in operation.batches)),
-        phase=operation.phase,
-        node=operation.node,
-        position=operation.position,
-        seek=operation.seek,
-        high_watermark=operation.high_watermark,
-        log_start_offset=operation.log_start_offset,
-        batches=operation.batches,
-    )
+    received = Records(sum(batch.record_count for batch in operation.batches))
+    return row_of(HistoryRow, operation, kind="poll", outcome=operation.type.value, end_s=end_s, record_count=received)
 
 
 def _final_read(operation: FinalReadOperation, end_s: Seconds) -> HistoryRow:
-    return HistoryRow(
-        kind="final_read",
-        process=operation.process,
-        operation_id=operation.operation_id,
-        topic=operation.topic,
-        partition=operation.partition,
-        topic_id=operation.topic_id,
-        outcome=operation.type.value,
-        end_s=end_s,
-        error=operation.error,
-        start_offset=operation.start_offset,
-        end_offset=operation.end_offset,
-    )
+    return row_of(HistoryRow, operation, kind="final_read", outcome=operation.type.value, end_s=end_s)

@@ -11,10 +11,11 @@ from laststand.emulator.analysis.tables import (
     ReplicaBatchRow,
     RunRow,
     VerdictRow,
+    row_of,
 )
 from laststand.emulator.core import events
 from laststand.emulator.core.history import OperationType, SendOperation
-from laststand.emulator.core.types import LeaderEpoch, NodeId, NodeRole, Offset, ProducerEpoch
+from laststand.emulator.core.types import LeaderEpoch, NodeId, NodeRole, Offset
 from laststand.emulator.verification.facts.batches import LostBatch
 from laststand.emulator.verification.facts.losses import LossClass
 from laststand.emulator.verification.judge import report_on
@@ -131,21 +132,4 @@ def replica_batch_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, Replica
     """Yields every batch of every final log, with the time of the run's end."""
     for partition in source.evidence.facts.partitions():
         for batch in partition.final_batches:
-            yield (
-                source.clock.end_ns,
-                ReplicaBatchRow(
-                    node=NodeId(batch.node),
-                    topic=batch.topic,
-                    partition=batch.partition,
-                    topic_id=batch.topic_id,
-                    base_offset=Offset(batch.base_offset),
-                    last_offset=Offset(batch.last_offset),
-                    leader_epoch=LeaderEpoch(batch.leader_epoch),
-                    crc=batch.crc,
-                    record_count=Records(batch.record_count),
-                    producer_id=batch.producer_id,
-                    producer_epoch=ProducerEpoch(batch.producer_epoch),
-                    base_sequence=batch.base_sequence,
-                    is_control=batch.is_control,
-                ),
-            )
+            yield source.clock.end_ns, row_of(ReplicaBatchRow, batch)

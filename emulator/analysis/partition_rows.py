@@ -7,7 +7,7 @@ from typing import Final
 
 from laststand.emulator.analysis.run_source import RunSource
 from laststand.emulator.analysis.schema import Nanoseconds, Records
-from laststand.emulator.analysis.tables import AvailabilityRow, HighWatermarkRow, PartitionChangeRow
+from laststand.emulator.analysis.tables import AvailabilityRow, HighWatermarkRow, PartitionChangeRow, row_of
 from laststand.emulator.core import events
 from laststand.emulator.core.history import OperationType, SendOperation
 from laststand.emulator.core.types import BrokerId, NodeId
@@ -23,30 +23,13 @@ def partition_change_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, Part
         event, previous = span.event, span.previous
         yield (
             Nanoseconds(span.begin_ns),
-            PartitionChangeRow(
-                topic=event.topic,
-                partition=event.partition,
-                topic_id=event.topic_id,
-                metadata_offset=event.metadata_offset,
+            row_of(
+                PartitionChangeRow,
+                event,
                 end_s=source.clock.seconds(span.end_ns),
-                reason=event.reason.value,
-                election=event.election.value,
-                broker_id=event.broker_id,
-                effective_min_isr=event.effective_min_isr,
-                leader=event.leader,
                 previous_leader=None if previous is None else previous.leader,
-                leader_epoch=event.leader_epoch,
-                partition_epoch=event.partition_epoch,
-                replicas=event.replicas,
-                isr=event.isr,
                 previous_isr=() if previous is None else previous.isr,
-                elr=event.elr,
                 previous_elr=() if previous is None else previous.elr,
-                last_known_elr=event.last_known_elr,
-                last_known_leader=event.last_known_leader,
-                leader_recovery_state=event.leader_recovery_state.value,
-                adding_replicas=event.adding_replicas,
-                removing_replicas=event.removing_replicas,
             ),
         )
 
@@ -89,18 +72,7 @@ def _high_watermark(
     *,
     role: str,
 ) -> HighWatermarkRow:
-    event = collected.event
-    return HighWatermarkRow(
-        node=NodeId(collected.node),
-        topic=event.topic,
-        partition=event.partition,
-        topic_id=event.topic_id,
-        role=role,
-        old=event.old,
-        new=event.new,
-        log_end_offset=event.log_end_offset,
-        leader_epoch=event.leader_epoch,
-    )
+    return row_of(HighWatermarkRow, collected.event, node=NodeId(collected.node), role=role)
 
 
 def _spans(source: RunSource) -> Iterator[CommittedState]:

@@ -4,7 +4,8 @@ Each row begins with the columns of ``Identity`` and ``Moment``, which the struc
 version of the tables, columns and tables are only added; renaming or removing one begins a new version.
 """
 
-from typing import Final
+from enum import Enum
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -23,6 +24,20 @@ from laststand.emulator.core.types import (
 
 TABLES_VERSION: Final = 1
 """The version of names and meanings of tables and columns."""
+
+RowT = TypeVar("RowT", bound=msgspec.Struct)
+
+
+def row_of(kind: type[RowT], source: object, /, **own: Any) -> RowT:
+    """Returns a row whose columns are the attributes of their names in ``source``, but for those in ``own``.
+
+    Enums are columns by their values.
+    """
+    shared = {
+        name: getattr(source, name) for name in kind.__struct_fields__ if name not in own and hasattr(source, name)
+    }
+    columns = {name: value.value if isinstance(value, Enum) else value for name, value in shared.items()}
+    return kind(**columns, **own)
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
