@@ -1,7 +1,5 @@
 """CreateAcls and DeleteAcls as calls in Kafka's protocol, whose numbers the core's enums have."""
 
-from typing import cast
-
 from kio.schema.create_acls.v3 import request as create_acls
 from kio.schema.create_acls.v3 import response as acls_created
 from kio.schema.delete_acls.v3 import request as delete_acls
@@ -17,15 +15,15 @@ from laststand.emulator.core.acls import (
     PatternType,
     ResourceType,
 )
-from laststand.emulator.kafka.calls import Call, error_of
+from laststand.emulator.kafka.calls import Call, call_of, error_of
 
 
 def create_acls_call(request: admin_messages.CreateAclsRequest) -> Call:
     """Returns the call that adds entries."""
-    return Call(
+    return call_of(
         create_acls.CreateAclsRequest(creations=tuple(map(_creation, request.acls))),
         acls_created.CreateAclsResponse,
-        lambda entity: (_created(cast(acls_created.CreateAclsResponse, entity)), ()),
+        _created,
     )
 
 
@@ -52,10 +50,10 @@ def _created(response: acls_created.CreateAclsResponse) -> admin_messages.Create
 
 def delete_acls_call(request: admin_messages.DeleteAclsRequest) -> Call:
     """Returns the call that removes what filters match."""
-    return Call(
+    return call_of(
         delete_acls.DeleteAclsRequest(filters=tuple(map(_filter, request.filters))),
         acls_deleted.DeleteAclsResponse,
-        lambda entity: (_deleted(cast(acls_deleted.DeleteAclsResponse, entity)), ()),
+        _deleted,
     )
 
 

@@ -34,7 +34,7 @@ from kio.static.protocol import Entity
 from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.types import MetadataOffset, NodeId
 from laststand.emulator.kafka.acl_calls import create_acls_call, delete_acls_call
-from laststand.emulator.kafka.calls import Call, error_of, to_kafka, to_milliseconds, to_name
+from laststand.emulator.kafka.calls import Call, call_of, error_of, to_kafka, to_milliseconds, to_name
 from laststand.emulator.kafka.connection import KafkaConnection
 from laststand.emulator.kafka.numbers import (
     OPERATION_NUMBERS,
@@ -64,10 +64,10 @@ def _create_topics(request: admin_messages.CreateTopicsRequest) -> Call:
         )
         for topic in request.topics
     )
-    return Call(
+    return call_of(
         create_topics.CreateTopicsRequest(topics=topics, timeout=_TIMEOUT),
         topics_created.CreateTopicsResponse,
-        lambda entity: (_topics_created(cast(topics_created.CreateTopicsResponse, entity)), ()),
+        _topics_created,
     )
 
 
@@ -83,10 +83,10 @@ def _topic(name: str | None, error: KafkaError, message: str | None) -> admin_me
 
 def _delete_topics(request: admin_messages.DeleteTopicsRequest) -> Call:
     topics = tuple(delete_topics.DeleteTopicState(name=to_name(name), topic_id=None) for name in request.topics)
-    return Call(
+    return call_of(
         delete_topics.DeleteTopicsRequest(topics=topics, timeout=_TIMEOUT),
         topics_deleted.DeleteTopicsResponse,
-        lambda entity: (_topics_deleted(cast(topics_deleted.DeleteTopicsResponse, entity)), ()),
+        _topics_deleted,
     )
 
 
@@ -109,10 +109,10 @@ def _create_partitions(request: admin_messages.CreatePartitionsRequest) -> Call:
         )
         for topic in request.topics
     )
-    return Call(
+    return call_of(
         create_partitions.CreatePartitionsRequest(topics=topics, timeout=_TIMEOUT, validate_only=request.validate_only),
         partitions_created.CreatePartitionsResponse,
-        lambda entity: (_partitions_created(cast(partitions_created.CreatePartitionsResponse, entity)), ()),
+        _partitions_created,
     )
 
 
@@ -138,10 +138,10 @@ def _alter_configs(request: admin_messages.IncrementalAlterConfigsRequest) -> Ca
         )
         for each in request.resources
     )
-    return Call(
+    return call_of(
         alter_configs.IncrementalAlterConfigsRequest(resources=resources, validate_only=request.validate_only),
         configs_altered.IncrementalAlterConfigsResponse,
-        lambda entity: (_configs_altered(cast(configs_altered.IncrementalAlterConfigsResponse, entity)), ()),
+        _configs_altered,
     )
 
 
@@ -168,12 +168,12 @@ def _elect_leaders(request: admin_messages.ElectLeadersRequest) -> Call:
             elect_leaders.TopicPartitions(topic=to_name(each.topic), partitions=(i32(each.partition),))
             for each in request.partitions
         )
-    return Call(
+    return call_of(
         elect_leaders.ElectLeadersRequest(
             election_type=i8(request.election_type), topic_partitions=partitions, timeout=_TIMEOUT
         ),
         leaders_elected.ElectLeadersResponse,
-        lambda entity: (_leaders_elected(cast(leaders_elected.ElectLeadersResponse, entity)), ()),
+        _leaders_elected,
     )
 
 
@@ -204,10 +204,10 @@ def _reassign(request: admin_messages.AlterPartitionReassignmentsRequest) -> Cal
         )
         for each in request.partitions
     )
-    return Call(
+    return call_of(
         reassign.AlterPartitionReassignmentsRequest(timeout=_TIMEOUT, topics=topics),
         reassigned.AlterPartitionReassignmentsResponse,
-        lambda entity: (_reassigned(cast(reassigned.AlterPartitionReassignmentsResponse, entity)), ()),
+        _reassigned,
     )
 
 
@@ -238,12 +238,12 @@ def _update_features(request: admin_messages.UpdateFeaturesRequest) -> Call:
         )
         for each in request.feature_updates
     )
-    return Call(
+    return call_of(
         update_features.UpdateFeaturesRequest(
             timeout=_TIMEOUT, feature_updates=updates, validate_only=request.validate_only
         ),
         features_updated.UpdateFeaturesResponse,
-        lambda entity: (_features_updated(cast(features_updated.UpdateFeaturesResponse, entity)), ()),
+        _features_updated,
     )
 
 
@@ -257,10 +257,10 @@ def _features_updated(response: features_updated.UpdateFeaturesResponse) -> admi
 
 
 def _unregister_broker(request: admin_messages.UnregisterBrokerRequest) -> Call:
-    return Call(
+    return call_of(
         unregister_broker.UnregisterBrokerRequest(broker_id=KafkaBrokerId(request.broker_id)),
         broker_unregistered.UnregisterBrokerResponse,
-        lambda entity: (_broker_unregistered(cast(broker_unregistered.UnregisterBrokerResponse, entity)), ()),
+        _broker_unregistered,
     )
 
 
@@ -285,10 +285,10 @@ def _delete_records(request: messages.DeleteRecordsRequest) -> Call:
         )
         for each in request.partitions
     )
-    return Call(
+    return call_of(
         delete_records.DeleteRecordsRequest(topics=topics, timeout=to_milliseconds(request.timeout_ms)),
         records_deleted.DeleteRecordsResponse,
-        lambda entity: (_records_deleted(cast(records_deleted.DeleteRecordsResponse, entity)), ()),
+        _records_deleted,
     )
 
 

@@ -7,7 +7,7 @@ on supports them; only Produce has two: from version 13 on it names topics by id
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar, cast
 
 from kio.schema.errors import ErrorCode as KafkaError
 from kio.schema.types import BrokerId as KafkaBrokerId
@@ -20,6 +20,8 @@ from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import BrokerId, NodeId, TopicId
 from laststand.emulator.core.uuid_text import uuid_bytes, uuid_text
 from laststand.emulator.kafka.numbers import number_of
+
+_ResponseT = TypeVar("_ResponseT", bound=ResponsePayload)
 
 _KNOWN_ERRORS: Final = frozenset(int(error) for error in ErrorCode)
 
@@ -36,6 +38,13 @@ class Call(NamedTuple):
     request: RequestPayload
     response: type[ResponsePayload]
     decode: Callable[[Entity], tuple[messages.Response, tuple[bytes, ...]]]
+
+
+def call_of(
+    request: RequestPayload, response: type[_ResponseT], decode: Callable[[_ResponseT], messages.Response]
+) -> Call:
+    """Returns the call of a request whose response brings no record bytes; ``decode`` gets what comes back."""
+    return Call(request, cast(type[ResponsePayload], response), lambda entity: (decode(cast(_ResponseT, entity)), ()))
 
 
 Versions = Mapping[int, int]

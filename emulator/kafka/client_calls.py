@@ -1,7 +1,7 @@
 """Requests of producers and consumers to brokers: Metadata, InitProducerId, Produce, Fetch, ListOffsets."""
 
 from collections.abc import Callable, Sequence
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 from kio.schema.fetch.v16 import request as fetch
 from kio.schema.fetch.v16 import response as fetched
@@ -28,6 +28,7 @@ from laststand.emulator.kafka.calls import (
     Call,
     Versions,
     brokers_of,
+    call_of,
     error_of,
     to_epoch,
     to_milliseconds,
@@ -47,7 +48,7 @@ _CONSUMER: Final = KafkaBrokerId(NONE)
 def metadata_call(request: messages.MetadataRequest) -> Call:
     """Returns the call of MetadataRequest."""
     topics = tuple(metadata.MetadataRequestTopic(topic_id=None, name=to_name(name)) for name in request.topics)
-    return Call(
+    return call_of(
         metadata.MetadataRequest(
             topics=topics or None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
         ),
@@ -56,8 +57,7 @@ def metadata_call(request: messages.MetadataRequest) -> Call:
     )
 
 
-def _metadata(entity: Entity) -> tuple[messages.Response, tuple[bytes, ...]]:
-    response = cast(metadata_response.MetadataResponse, entity)
+def _metadata(response: metadata_response.MetadataResponse) -> messages.Response:
     topics = tuple(
         messages.MetadataTopic(
             name=topic.name or "",
@@ -78,12 +78,12 @@ def _metadata(entity: Entity) -> tuple[messages.Response, tuple[bytes, ...]]:
         for topic in response.topics
     )
     brokers = tuple(BrokerId(NodeId(broker.node_id)) for broker in response.brokers)
-    return messages.MetadataResponse(brokers=brokers, controller_id=None, topics=topics), ()
+    return messages.MetadataResponse(brokers=brokers, controller_id=None, topics=topics)
 
 
 def init_producer_id_call(request: messages.InitProducerIdRequest) -> Call:
     """Returns the call of InitProducerIdRequest."""
-    return Call(
+    return call_of(
         init_producer_id.InitProducerIdRequest(
             transactional_id=None,
             transaction_timeout=to_milliseconds(60_000),
@@ -95,14 +95,12 @@ def init_producer_id_call(request: messages.InitProducerIdRequest) -> Call:
     )
 
 
-def _producer_id(entity: Entity) -> tuple[messages.Response, tuple[bytes, ...]]:
-    given = cast(producer_id_given.InitProducerIdResponse, entity)
-    response = messages.InitProducerIdResponse(
+def _producer_id(given: producer_id_given.InitProducerIdResponse) -> messages.Response:
+    return messages.InitProducerIdResponse(
         error=error_of(given.error_code),
         producer_id=ProducerId(given.producer_id),
         producer_epoch=ProducerEpoch(given.producer_epoch),
     )
-    return response, ()
 
 
 def produce_call(request: messages.ProduceRequest, attachments: Sequence[Attachment], versions: Versions) -> Call:
@@ -113,7 +111,7 @@ def produce_call(request: messages.ProduceRequest, attachments: Sequence[Attachm
     has_version_1 = transactional_id is not None and request.transaction_version < 2
     has_ids = all(each.topic_id is not None for each in request.partitions)
     if versions.get(_PRODUCE, 0) >= _BY_ID and has_ids and not has_version_1:
-        return Call(
+        return call_of(
             produce_by_id.ProduceRequest(
                 transactional_id=transactional_id,
                 acks=acks,
@@ -129,7 +127,7 @@ def produce_call(request: messages.ProduceRequest, attachments: Sequence[Attachm
             produced_by_id.ProduceResponse,
             _produced(request.partitions),
         )
-    return Call(
+    return call_of(
         produce_by_name.ProduceRequest(
             transactional_id=transactional_id,
             acks=acks,
@@ -147,11 +145,11 @@ def produce_call(request: messages.ProduceRequest, attachments: Sequence[Attachm
     )
 
 
-def _produced(
-    asked: Sequence[messages.ProducePartition],
-) -> Callable[[Entity], tuple[messages.Response, tuple[bytes, ...]]]:
-    def decode(entity: Entity) -> tuple[messages.Response, tuple[bytes, ...]]:
-        response = cast(produced_by_name.ProduceResponse | produced_by_id.ProduceResponse, entity)
+_Produced: TypeAlias = produced_by_name.ProduceResponse | produced_by_id.ProduceResponse
+
+
+def _produced(asked: Sequence[messages.ProducePartition]) -> Callable[[_Produced], messages.Response]:
+    def decode(response: _Produced) -> messages.Response:
         answers = [answer for topic in response.responses for answer in topic.partition_responses]
         partitions = tuple(
             messages.ProducePartitionResponse(
@@ -165,7 +163,7 @@ def _produced(
             )
             for each, answer in zip(asked, answers, strict=True)
         )
-        return messages.ProduceResponse(partitions=partitions), ()
+        return messages.ProduceResponse(partitions=partitions)
 
     return decode
 
@@ -246,7 +244,7 @@ def _whole_batches(block: bytes) -> bytes:
 
 def list_offsets_call(request: messages.ListOffsetsRequest) -> Call:
     """Returns the call of a consumer's ListOffsetsRequest."""
-    return Call(
+    return call_of(
         list_offsets.ListOffsetsRequest(
             replica_id=_CONSUMER,
             isolation_level=i8(request.isolation_level),
@@ -271,9 +269,8 @@ def list_offsets_call(request: messages.ListOffsetsRequest) -> Call:
 
 def _listed(
     asked: Sequence[messages.ListOffsetsPosition],
-) -> Callable[[Entity], tuple[messages.Response, tuple[bytes, ...]]]:
-    def decode(entity: Entity) -> tuple[messages.Response, tuple[bytes, ...]]:
-        response = cast(offsets_listed.ListOffsetsResponse, entity)
+) -> Callable[[offsets_listed.ListOffsetsResponse], messages.Response]:
+    def decode(response: offsets_listed.ListOffsetsResponse) -> messages.Response:
         answers = [answer for topic in response.topics for answer in topic.partitions]
         partitions = tuple(
             messages.ListOffsetsResult(
@@ -285,6 +282,6 @@ def _listed(
             )
             for each, answer in zip(asked, answers, strict=True)
         )
-        return messages.ListOffsetsResponse(partitions=partitions), ()
+        return messages.ListOffsetsResponse(partitions=partitions)
 
     return decode

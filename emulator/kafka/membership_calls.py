@@ -1,7 +1,5 @@
 """Requests of members of groups to their coordinator: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
 
-from typing import cast
-
 from kio.schema.heartbeat.v4 import request as heartbeat
 from kio.schema.heartbeat.v4 import response as heard
 from kio.schema.join_group.v9 import request as join
@@ -12,7 +10,6 @@ from kio.schema.sync_group.v5 import request as sync
 from kio.schema.sync_group.v5 import response as synced
 from kio.schema.types import GroupId
 from kio.static.primitive import i32
-from kio.static.protocol import Entity
 
 from laststand.emulator.core import messages
 from laststand.emulator.core.group_messages import (
@@ -26,14 +23,12 @@ from laststand.emulator.core.group_messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from laststand.emulator.kafka.calls import Call, error_of, to_milliseconds
-
-_Decoded = tuple[messages.Response, tuple[bytes, ...]]
+from laststand.emulator.kafka.calls import Call, call_of, error_of, to_milliseconds
 
 
 def join_group_call(request: JoinGroupRequest) -> Call:
     """Returns the call of JoinGroupRequest; the coordinator draws the member's id."""
-    return Call(
+    return call_of(
         join.JoinGroupRequest(
             group_id=GroupId(request.group_id),
             session_timeout=to_milliseconds(request.session_timeout_ms),
@@ -51,8 +46,7 @@ def join_group_call(request: JoinGroupRequest) -> Call:
     )
 
 
-def _joined(entity: Entity) -> _Decoded:
-    response = cast(joined.JoinGroupResponse, entity)
+def _joined(response: joined.JoinGroupResponse) -> messages.Response:
     members = tuple(
         JoinedMember(member_id=member.member_id, instance_id=member.group_instance_id, metadata=member.metadata)
         for member in response.members
@@ -66,12 +60,12 @@ def _joined(entity: Entity) -> _Decoded:
         leader=response.leader,
         skip_assignment=response.skip_assignment,
         members=members,
-    ), ()
+    )
 
 
 def sync_group_call(request: SyncGroupRequest) -> Call:
     """Returns the call of SyncGroupRequest."""
-    return Call(
+    return call_of(
         sync.SyncGroupRequest(
             group_id=GroupId(request.group_id),
             generation_id=i32(request.generation_id),
@@ -89,19 +83,18 @@ def sync_group_call(request: SyncGroupRequest) -> Call:
     )
 
 
-def _synced(entity: Entity) -> _Decoded:
-    response = cast(synced.SyncGroupResponse, entity)
+def _synced(response: synced.SyncGroupResponse) -> messages.Response:
     return SyncGroupResponse(
         error=error_of(response.error_code),
         protocol_type=response.protocol_type,
         protocol_name=response.protocol_name,
         assignment=response.assignment,
-    ), ()
+    )
 
 
 def heartbeat_call(request: HeartbeatRequest) -> Call:
     """Returns the call of HeartbeatRequest."""
-    return Call(
+    return call_of(
         heartbeat.HeartbeatRequest(
             group_id=GroupId(request.group_id),
             generation_id=i32(request.generation_id),
@@ -109,13 +102,13 @@ def heartbeat_call(request: HeartbeatRequest) -> Call:
             group_instance_id=request.instance_id,
         ),
         heard.HeartbeatResponse,
-        lambda entity: (HeartbeatResponse(error=error_of(cast(heard.HeartbeatResponse, entity).error_code)), ()),
+        lambda response: HeartbeatResponse(error=error_of(response.error_code)),
     )
 
 
 def leave_group_call(request: LeaveGroupRequest) -> Call:
     """Returns the call of LeaveGroupRequest."""
-    return Call(
+    return call_of(
         leave.LeaveGroupRequest(
             group_id=GroupId(request.group_id),
             members=tuple(
@@ -128,9 +121,8 @@ def leave_group_call(request: LeaveGroupRequest) -> Call:
     )
 
 
-def _left(entity: Entity) -> _Decoded:
-    response = cast(left.LeaveGroupResponse, entity)
+def _left(response: left.LeaveGroupResponse) -> messages.Response:
     return LeaveGroupResponse(
         error=error_of(response.error_code),
         members=tuple(error_of(member.error_code) for member in response.members),
-    ), ()
+    )

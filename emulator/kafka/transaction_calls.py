@@ -5,7 +5,7 @@ TxnOffsetCommit 5.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar, cast
+from typing import TypeAlias, TypeVar
 
 from kio.schema.add_partitions_to_txn.v3 import request as add_partitions
 from kio.schema.add_partitions_to_txn.v3 import response as partitions_added
@@ -49,17 +49,15 @@ from laststand.emulator.core.transaction_messages import (
     InitTransactionResponse,
 )
 from laststand.emulator.core.types import ProducerEpoch, ProducerId, TopicPartition
-from laststand.emulator.kafka.calls import Call, error_of, to_epoch, to_milliseconds, to_name
+from laststand.emulator.kafka.calls import Call, call_of, error_of, to_epoch, to_milliseconds, to_name
 from laststand.emulator.kafka.numbers import NONE, leader_epoch_or_none, number_of
 
 TopicT = TypeVar("TopicT")
 
-_Decoded = tuple[messages.Response, tuple[bytes, ...]]
-
 
 def init_transaction_call(request: InitTransactionRequest) -> Call:
     """Returns the call of InitTransactionRequest: an InitProducerId with a transactional id."""
-    return Call(
+    return call_of(
         init_producer_id.InitProducerIdRequest(
             transactional_id=TransactionalId(request.transactional_id),
             transaction_timeout=to_milliseconds(request.timeout_ms),
@@ -71,21 +69,19 @@ def init_transaction_call(request: InitTransactionRequest) -> Call:
     )
 
 
-def _session(entity: Entity) -> _Decoded:
-    given = cast(producer_id_given.InitProducerIdResponse, entity)
-    response = InitTransactionResponse(
+def _session(given: producer_id_given.InitProducerIdResponse) -> messages.Response:
+    return InitTransactionResponse(
         error=error_of(given.error_code),
         producer_id=ProducerId(given.producer_id),
         producer_epoch=ProducerEpoch(given.producer_epoch),
     )
-    return response, ()
 
 
 def add_partitions_call(request: AddPartitionsToTxnRequest) -> Call:
     """Returns the call of a producer's AddPartitionsToTxnRequest, which is about one transaction."""
     (asked,) = request.transactions
     topics = sorted({partition.topic for partition in asked.partitions})
-    return Call(
+    return call_of(
         add_partitions.AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=TransactionalId(asked.transactional_id),
             v3_and_below_producer_id=KafkaProducerId(asked.producer_id),
@@ -103,51 +99,54 @@ def add_partitions_call(request: AddPartitionsToTxnRequest) -> Call:
     )
 
 
-def _added(asked: AddPartitions) -> Callable[[Entity], _Decoded]:
-    def decode(entity: Entity) -> _Decoded:
-        response = cast(partitions_added.AddPartitionsToTxnResponse, entity)
+def _added(asked: AddPartitions) -> Callable[[partitions_added.AddPartitionsToTxnResponse], messages.Response]:
+    def decode(response: partitions_added.AddPartitionsToTxnResponse) -> messages.Response:
         errors = {
             TopicPartition(topic.name, each.partition_index): error_of(each.partition_error_code)
             for topic in response.results_by_topic_v3_and_below
             for each in topic.results_by_partition
         }
         outcome = AddPartitionsOutcome(errors=tuple(errors[partition] for partition in asked.partitions))
-        return AddPartitionsToTxnResponse(transactions=(outcome,)), ()
+        return AddPartitionsToTxnResponse(transactions=(outcome,))
 
     return decode
+
+
+_TxnEnded: TypeAlias = ended_version_1.EndTxnResponse | ended_version_2.EndTxnResponse
 
 
 def end_txn_call(request: EndTxnRequest) -> Call:
     """Returns the call of EndTxnRequest, in the version that shows the transaction version."""
     is_version_2 = request.client_version == 2
     schema = end_version_2.EndTxnRequest if is_version_2 else end_version_1.EndTxnRequest
-    return Call(
+    answer: type[_TxnEnded] = ended_version_2.EndTxnResponse if is_version_2 else ended_version_1.EndTxnResponse
+    return call_of(
         schema(
             transactional_id=TransactionalId(request.transactional_id),
             producer_id=KafkaProducerId(request.producer_id),
             producer_epoch=i16(request.producer_epoch),
             committed=request.result is TransactionResult.COMMIT,
         ),
-        ended_version_2.EndTxnResponse if is_version_2 else ended_version_1.EndTxnResponse,
+        answer,
         _ended,
     )
 
 
-def _ended(entity: Entity) -> _Decoded:
-    if isinstance(entity, ended_version_2.EndTxnResponse):
-        response = EndTxnResponse(
-            error=error_of(entity.error_code),
-            producer_id=ProducerId(entity.producer_id),
-            producer_epoch=ProducerEpoch(entity.producer_epoch),
-        )
-        return response, ()
-    return EndTxnResponse(error=error_of(cast(ended_version_1.EndTxnResponse, entity).error_code)), ()
+def _ended(response: _TxnEnded) -> messages.Response:
+    error = error_of(response.error_code)
+    if isinstance(response, ended_version_1.EndTxnResponse):
+        return EndTxnResponse(error=error)
+    return EndTxnResponse(
+        error=error,
+        producer_id=ProducerId(response.producer_id),
+        producer_epoch=ProducerEpoch(response.producer_epoch),
+    )
 
 
 def offset_commit_call(request: OffsetCommitRequest) -> Call:
     """Returns the call of OffsetCommitRequest; of a transaction's it is a TxnOffsetCommit."""
     if request.producer is None:
-        return Call(
+        return call_of(
             offset_commit.OffsetCommitRequest(
                 group_id=GroupId(request.group_id),
                 generation_id_or_member_epoch=i32(request.generation_id),
@@ -165,7 +164,7 @@ def offset_commit_call(request: OffsetCommitRequest) -> Call:
     schema = commit_version_2 if request.adds_partition else commit_version_1
     topics = _topics(schema.TxnOffsetCommitRequestTopic, schema.TxnOffsetCommitRequestPartition, request.offsets)
     answer = committed_version_2 if request.adds_partition else committed_version_1
-    return Call(
+    return call_of(
         schema.TxnOffsetCommitRequest(
             transactional_id=TransactionalId(request.transactional_id),
             group_id=GroupId(request.group_id),
@@ -201,20 +200,21 @@ def _topics(
     )
 
 
-def _committed(asked: Sequence[CommittedOffset]) -> Callable[[Entity], _Decoded]:
-    def decode(entity: Entity) -> _Decoded:
-        response = cast(
-            offset_committed.OffsetCommitResponse
-            | committed_version_1.TxnOffsetCommitResponse
-            | committed_version_2.TxnOffsetCommitResponse,
-            entity,
-        )
+_OffsetsCommitted: TypeAlias = (
+    offset_committed.OffsetCommitResponse
+    | committed_version_1.TxnOffsetCommitResponse
+    | committed_version_2.TxnOffsetCommitResponse
+)
+
+
+def _committed(asked: Sequence[CommittedOffset]) -> Callable[[_OffsetsCommitted], messages.Response]:
+    def decode(response: _OffsetsCommitted) -> messages.Response:
         errors = {
             TopicPartition(topic.name, each.partition_index): error_of(each.error_code)
             for topic in response.topics
             for each in topic.partitions
         }
-        return OffsetCommitResponse(errors=tuple(errors[each.partition] for each in asked)), ()
+        return OffsetCommitResponse(errors=tuple(errors[each.partition] for each in asked))
 
     return decode
 
@@ -229,7 +229,7 @@ def offset_fetch_call(request: OffsetFetchRequest) -> Call:
         )
         for topic in sorted({partition.topic for partition in partitions})
     )
-    return Call(
+    return call_of(
         offset_fetch.OffsetFetchRequest(
             group_id=GroupId(request.group_id),
             topics=None if request.partitions is None else topics,
@@ -240,8 +240,7 @@ def offset_fetch_call(request: OffsetFetchRequest) -> Call:
     )
 
 
-def _positions(entity: Entity) -> _Decoded:
-    response = cast(offset_fetched.OffsetFetchResponse, entity)
+def _positions(response: offset_fetched.OffsetFetchResponse) -> messages.Response:
     found = [
         (TopicPartition(topic.name, each.partition_index), each, error_of(each.error_code))
         for topic in response.topics
@@ -260,7 +259,7 @@ def _positions(entity: Entity) -> _Decoded:
     unstable = tuple(partition for partition, _, error in found if error is ErrorCode.UNSTABLE_OFFSET_COMMIT)
     other = _first_error(error for _, _, error in found if error is not ErrorCode.UNSTABLE_OFFSET_COMMIT)
     error = error_of(response.error_code) or other
-    return OffsetFetchResponse(error=error, offsets=offsets, unstable=unstable), ()
+    return OffsetFetchResponse(error=error, offsets=offsets, unstable=unstable)
 
 
 def _first_error(errors: Iterable[ErrorCode]) -> ErrorCode:
