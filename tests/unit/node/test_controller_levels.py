@@ -17,7 +17,7 @@ from laststand.emulator.core.types import CauseId, NodeId
 from laststand.emulator.node.controller_turn import ControllerTurns
 from laststand.emulator.node.metadata_journal import MetadataJournal
 from laststand.emulator.storage.log_directory import make_log_directory
-from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
+from tests.memory_filesystem import MemoryFileSystem
 
 DATA_DIR: Final = "/data"
 
