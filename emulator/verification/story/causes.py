@@ -102,7 +102,8 @@ def _ends_of_promises(facts: PartitionFacts) -> Iterator[str]:
     answers = facts.answered
     places = np.flatnonzero(answers.has("acks", ACKS_ALL))
     offsets = answers["base_offset"][places]
-    for group in groups_of(answers["topic_id"][places], answers["leader_epoch"][places]):
+    groups = groups_of(answers["topic_id"][places], answers["leader_epoch"][places])
+    for group in sorted(groups, key=lambda group: int(group[0])):
         ends = [group[np.argmin(offsets[group])], group[np.argmax(offsets[group])]]
         for answer in answers.rows(places[np.array(ends)]):
             yield answer.event.cause_id

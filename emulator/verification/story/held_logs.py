@@ -89,20 +89,25 @@ def _logs(facts: PartitionFacts) -> Iterator[_Log]:
         yield _Log(node, rows, falls)
 
 
-def _held(log: _Log, origin_ns: int) -> Iterator[HeldRecords]:
+def _held(log: _Log, origin_ns: int) -> list[HeldRecords]:
     rows = log.rows
+    held = []
     for places in groups_of(rows["topic_id"], rows["leader_epoch"]):
         [first] = rows.rows(places[:1])
         topic_id = first.event.topic_id
         start = int(rows["base_offset"][places].min())
         falls = [fall for fall in log.falls if fall.topic_id == topic_id]
-        yield HeldRecords(
-            node=log.node,
-            topic_id=topic_id,
-            leader_epoch=first.event.leader_epoch,
-            first=start,
-            ends=tuple(_ends(rows, places, falls, start=start, origin_ns=origin_ns)),
+        held.append(
+            HeldRecords(
+                node=log.node,
+                topic_id=topic_id,
+                leader_epoch=first.event.leader_epoch,
+                first=start,
+                ends=tuple(_ends(rows, places, falls, start=start, origin_ns=origin_ns)),
+            )
         )
+    # The order of groups depends on how columns number texts, which is different if a run is read in slices.
+    return sorted(held, key=lambda each: (each.topic_id, each.leader_epoch))
 
 
 def _ends(
