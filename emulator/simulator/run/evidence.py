@@ -20,9 +20,9 @@ import msgspec
 from laststand.emulator.client.config import FINAL_CONSUMER
 from laststand.emulator.client.records import record_value
 from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.client import steps
 from laststand.emulator.core.client.consumer import Phase
 from laststand.emulator.core.client.history_lines import history_line
-from laststand.emulator.core.client.steps import BatchContent
 from laststand.emulator.core.history import HistorySealed, Operation
 from laststand.emulator.core.quorum.batches import QuorumBatch
 from laststand.emulator.core.quorum_controller.values import PLAIN_VALUES
@@ -61,7 +61,7 @@ class BatchBytes:
         self.by_crc: dict[int, bytes] = {}
         self._record_sizes = record_sizes
 
-    def encode(self, producer: str, content: BatchContent) -> BatchDescriptor:
+    def encode(self, producer: str, content: steps.BatchContent) -> BatchDescriptor:
         """Makes a batch and returns its header."""
         size = self._record_sizes.get(producer, _RECORD_SIZE)
         identity = None
@@ -157,7 +157,12 @@ def _operation(index: int, entry: HistoryEntry, acks: Mapping[str, Acks]) -> Ope
     now_ms, client, record = entry
     phase = Phase.FINAL if client == FINAL_CONSUMER else Phase.LIVE
     return history_line(
-        record, index=index, time_ns=now_ms * NS_PER_MS, process=client, acks=acks.get(client), phase=phase.value
+        record,
+        index=index,
+        time_ns=now_ms * NS_PER_MS,
+        process=client,
+        acks=acks[client] if isinstance(record, steps.SendRecorded) else None,
+        phase=phase.value,
     )
 
 

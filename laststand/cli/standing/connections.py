@@ -149,12 +149,15 @@ def end_cluster(directory: Path, command: "messages.TakeDown | messages.StopClus
     from laststand.chaos.standing import messages
 
     started = time.monotonic()
-    for answer in ask(directory, command):
+    taken_down = None
+    for answer in ask(directory, command):  # up to the end of the connection: until then the supervisor still listens
         if isinstance(answer, messages.DownPhase):
             click.echo(f"[{time.monotonic() - started:6.1f} s] {answer.text}", err=True)
         elif isinstance(answer, messages.TakenDown):
-            return answer.problem
-    raise lost(directory)
+            taken_down = answer
+    if taken_down is None:
+        raise lost(directory)
+    return taken_down.problem
 
 
 def status_when_noticed(directory: Path) -> "StatusReport":
