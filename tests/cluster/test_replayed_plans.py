@@ -43,10 +43,10 @@ class Search(NamedTuple):
 
 SEARCHES: Final = (
     Search(("unclean_detection", "off"), 1, ("last-standing", "partitions"), 40),
-    Search(("unclean_detection", "off"), 1, ("last-standing", "partitions"), 50),
+    Search(("unclean_detection", "off"), 1, ("last-standing", "partitions"), 65),
     Search(("min_isr_per_partition", "off"), 1, ("reassignment", "administrator"), 12),
 )
-"""Each begins near a plan that can be played with barriers."""
+"""Each begins near a plan that can be played with barriers, in which no client has to have old metadata."""
 
 SEEDS: Final = 1_000
 
