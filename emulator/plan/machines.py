@@ -46,9 +46,16 @@ def on_machines(action: actions.Action, machine_of: MachineOf) -> tuple[actions.
     return (action,)
 
 
-def is_within(link: Link[NodeId], machine_of: MachineOf) -> bool:
+def _is_within(link: Link[NodeId], machine_of: MachineOf) -> bool:
     """Returns whether both ends of a link are on one machine."""
     return link.target in machine_of(link.source)
+
+
+def isolation_cuts(action: actions.Isolate[NodeId], link: Link[NodeId], machine_of: MachineOf) -> bool:
+    """Returns whether an isolation cuts a link of one of its nodes."""
+    return (action.clients is actions.Clients.CUT or not is_client(link.source)) and (
+        action.roles is actions.Roles.NAMED or not _is_within(link, machine_of)
+    )
 
 
 def together(played: Sequence[tuple[actions.Action, actions.Outcome]]) -> actions.Outcome:
@@ -69,7 +76,7 @@ def _link_of(action: actions.Action) -> Link[NodeId]:
 
 
 def _between_machines(link: Link[NodeId], machine_of: MachineOf) -> Sequence[Link[NodeId]]:
-    if is_client(link.source) or is_client(link.target) or is_within(link, machine_of):
+    if is_client(link.source) or is_client(link.target) or _is_within(link, machine_of):
         return (link,)
     pairs = [Link(source, target) for source in machine_of(link.source) for target in machine_of(link.target)]
     return [link, *(pair for pair in pairs if pair != link)]

@@ -184,7 +184,10 @@ def test_no_fetch_sleeps_on_records_while_leaders_and_isrs_change(seed: int) -> 
         fault = randomness.choice(("isolate", "cut", "crash"))
         match fault:
             case "isolate":
-                cluster.links.isolate(broker_id)
+                for other in (*cluster.nodes, *cluster.metadata_nodes):
+                    if other != broker_id:
+                        cluster.links.cut(broker_id, other)
+                        cluster.links.cut(other, broker_id)
             case "cut":
                 cluster.links.cut(broker_id, NodeId((broker_id + 1) % BROKERS))
             case _:

@@ -11,8 +11,7 @@ from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.toxiproxy import Link
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
-from laststand.emulator.plan.machines import is_within
-from laststand.emulator.plan.nodes import is_client
+from laststand.emulator.plan.machines import isolation_cuts
 
 
 @executes(actions.Cut)
@@ -28,8 +27,7 @@ async def isolate(target: ProcessTarget, action: actions.Isolate[NodeId]) -> act
         link
         for node_id in action.nodes
         for link in proxies(target).links_of(node_id)
-        if (action.clients is actions.Clients.CUT or not is_client(link.source))
-        and (action.roles is actions.Roles.NAMED or not is_within(link, target.together))
+        if isolation_cuts(action, link, target.together)
     }
     return await break_links(target, sorted(links), proxies(target).cut)
 

@@ -107,7 +107,6 @@ class QuorumController:
         self.controller_epoch = LeaderEpoch(0)
         self.offsets = ControllerOffsets()
         self._whole = WholeBatches()
-        self._levels: dict[str, int] = {}
         image = MetadataImage()
         authorizer = authorizer_of(properties, image.acls)
         self._guard = None if authorizer is None else QuorumGuard(image, authorizer)
@@ -275,16 +274,14 @@ class QuorumController:
                 self._take_active(effect)
 
     def _check_levels(self, committed: Sequence[CommittedBatch]) -> None:
-        """Checks that this release has the feature levels that are in force after committed batches."""
-        raised = {
+        """Checks that this release has the feature levels that committed batches set."""
+        levels = {
             record.name: record.feature_level
             for each in committed
             for record in each.batch.records
             if isinstance(record, records.FeatureLevelRecord)
         }
-        if raised:
-            self._levels |= raised
-            check_finalized(self._levels, self._switches)
+        check_finalized(levels, self._switches)
 
     def _read(self, batch: QuorumBatch, cause_id: CauseId) -> CommittedBatch:
         return decode_batch(batch, values=self._values, cause_id=cause_id)

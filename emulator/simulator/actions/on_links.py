@@ -6,7 +6,7 @@ from typing import Final, TypeAlias, assert_never
 from laststand.emulator.core.types import MessageFate, NodeId
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Direction, Link
-from laststand.emulator.plan.machines import is_within
+from laststand.emulator.plan.machines import isolation_cuts
 from laststand.emulator.plan.nodes import CLIENT
 from laststand.emulator.plan.nouns import counted
 from laststand.emulator.simulator.actions.targets import UNKNOWN_NODE, find_process
@@ -46,13 +46,7 @@ def isolate(cluster: SimulatedCluster, node_id: NodeId, action: actions.Isolate[
     """Cuts the links of a node to other machines; with ``roles: named``, also those within its machine."""
     if find_process(cluster, node_id) is None:
         return UNKNOWN_NODE
-    links = [
-        link
-        for link in _links(cluster)
-        if node_id in link
-        and (action.clients is actions.Clients.CUT or link.source != CLIENT)
-        and (action.roles is actions.Roles.NAMED or not is_within(link, cluster.machine_of))
-    ]
+    links = [link for link in _links(cluster) if node_id in link and isolation_cuts(action, link, cluster.machine_of)]
     live = sum(_is_live(cluster, link) for link in links)
     for link in links:
         cluster.links.cut(link.source, link.target)

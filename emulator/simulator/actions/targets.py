@@ -43,11 +43,10 @@ def on_brokers(
 ) -> actions.Outcome:
     """Performs an action on each broker, as ``on_each`` does."""
 
-    def do_it(node_id: NodeId) -> actions.Outcome:
-        node = find_broker(cluster, node_id)
-        return UNKNOWN_NODE if node is None else do(node)
+    def do_on_broker(node: Process) -> actions.Outcome:
+        return do(node) if isinstance(node, BrokerNode) else UNKNOWN_NODE
 
-    return on_each(nodes, do_it)
+    return on_processes(cluster, nodes, do_on_broker)
 
 
 def find_broker(cluster: SimulatedCluster, node_id: NodeId) -> BrokerNode | None:

@@ -4,9 +4,7 @@ from collections import deque
 from collections.abc import Collection, Mapping
 
 from laststand.emulator.core.types import BrokerId, NodeId, Way
-from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import STREAM, SYNC, Channel, Direction, Link
-from laststand.emulator.plan.nodes import CLIENT
 from laststand.emulator.simulator.network.network import KEEPALIVE_MS, LATENCY_MS, Interference, Latency, Network
 from laststand.emulator.simulator.network.streams import Streams
 from laststand.emulator.simulator.network.wire import Wire
@@ -77,15 +75,6 @@ class Links:
     def _break_stream(self, source: NodeId, target: NodeId, *, notice_ms: int) -> None:
         if source in self._nodes:
             self._streams.lose(self._nodes[BrokerId(source)], target, notice_ms=notice_ms)
-
-    def isolate(self, node_id: NodeId, clients: actions.Clients = actions.Clients.CONNECTED) -> None:
-        """Cuts every link between a node and the other nodes, and perhaps the clients' link to it."""
-        for other in (*self._nodes, *self._metadata_nodes):
-            if other != node_id:
-                self.cut(node_id, other)
-                self.cut(other, node_id)
-        if clients is actions.Clients.CUT:
-            self.cut(CLIENT, node_id)
 
     def slow(self, link: Link[NodeId], latency_ms: int, *, jitter_ms: int, direction: Direction) -> None:
         """Sets the latency of a link's messages; it replaces an earlier one."""

@@ -18,6 +18,7 @@ from laststand.emulator.core.history import GroupPositionOperation
 from laststand.emulator.core.types import ClusterKind, NodeRole, Witness, ZnodeWrite
 from laststand.emulator.verification.facts.configuration import Configuration
 from laststand.emulator.verification.facts.controller_terms import CONTROLLER_NODE, ControllerTerms
+from laststand.emulator.verification.facts.group_positions import Positions
 from laststand.emulator.verification.facts.memberships import Memberships
 from laststand.emulator.verification.facts.quorum import MetadataLog, Quorum
 from laststand.emulator.verification.facts.transactions import TransactionFacts
@@ -118,6 +119,11 @@ class ClusterFacts:
                 for collected in self.events.of(kind):
                     found.setdefault(collected.event.cause_id, []).append(collected)
         return found
+
+    @cached_property
+    def committed_positions(self) -> Positions:
+        """The positions that groups committed; to be used once every history is read."""
+        return Positions(self.transactions, self.memberships)
 
     @cached_property
     def origin_ns(self) -> int:

@@ -6,6 +6,7 @@ line of its outcome. Commits of two readers may overlap, so more than one of the
 an answer may take effect at any time after it was asked for, also after later ones: Kafka compares no positions.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -15,6 +16,14 @@ from laststand.emulator.verification.facts.transactions import TransactionFacts
 
 _Key = tuple[str, str, int]
 """Group, topic and partition."""
+
+GroupSource = tuple[str, str, int, str | None]
+"""A partition as a group reads it, of one topic of that name: group, topic, partition, topic id."""
+
+
+def group_source(read: GroupReadOperation) -> GroupSource:
+    """Returns the partition that a group read from."""
+    return read.group_id, read.topic, read.partition, read.topic_id
 
 
 class _Commit(NamedTuple):
@@ -83,7 +92,8 @@ class Positions:
         """Yields all reads of operations, in order; those of members are ``Memberships.reads``."""
         for operation in sorted(self._facts.group_reads, key=lambda each: each.index):
             lines = self._ends.get(operation.process, [])
-            yield self.at(operation, since=max((index for index in lines if index < operation.index), default=-1))
+            place = bisect_left(lines, operation.index)
+            yield self.at(operation, since=lines[place - 1] if place else -1)
 
     def at(self, operation: GroupReadOperation, *, since: int) -> GroupRead:
         """Returns a reading whose position was asked for after a line of the history."""
@@ -151,7 +161,7 @@ def _commits(facts: TransactionFacts, memberships: Memberships) -> Iterable[_Com
 
 
 def _ends(facts: TransactionFacts) -> Mapping[str, list[int]]:
-    """Returns the lines of each process by which a reading, a commit, or a transaction was over."""
+    """Returns the lines of each process by which a reading, a commit, or a transaction was over, in order."""
     ends: dict[str, list[int]] = {}
     for read in facts.group_reads:
         ends.setdefault(read.process, []).append(read.index)
@@ -160,6 +170,8 @@ def _ends(facts: TransactionFacts) -> Mapping[str, list[int]]:
     for operation in facts.operations.values():
         if operation.type is not OperationType.INVOKE:
             ends.setdefault(operation.process, []).append(operation.index)
+    for lines in ends.values():
+        lines.sort()
     return ends
 
 

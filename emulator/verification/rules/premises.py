@@ -14,7 +14,7 @@ from laststand.emulator.core.history import FinalReadOperation, MemberStep, Oper
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.answered_positions import positions_after_commits
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.facts.group_positions import Positions, first_reads
+from laststand.emulator.verification.facts.group_positions import first_reads
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
 from laststand.emulator.verification.facts.partition_evidence import NO_ERROR, Change
 from laststand.emulator.verification.rules.check import Premise
@@ -70,7 +70,7 @@ def _of_cluster(cluster: ClusterFacts) -> Iterator[Premise]:
         yield Premise.SESSION_FOLLOWED
     if any(transaction.is_committed for transaction in cluster.transactions.sent()):
         yield Premise.TRANSACTION_COMMITTED
-    positions = Positions(cluster.transactions, cluster.memberships)
+    positions = cluster.committed_positions
     if any(read.has_committed for read in positions.reads()):
         yield Premise.POSITION_COMMITTED
         yield Premise.POSITION_FOLLOWED

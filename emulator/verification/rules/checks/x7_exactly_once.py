@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from laststand.emulator.core.history import GroupReadOperation
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.facts.group_positions import outside_transactions
+from laststand.emulator.verification.facts.group_positions import GroupSource, group_source, outside_transactions
 from laststand.emulator.verification.facts.transactions import End, SentTransaction, TransactionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
 
@@ -22,14 +22,16 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     facts = cluster.transactions
     skips_deleted_topics = PROMISES["X7"].leaves_out(Exemption.DELETED_TOPICS)
     skips_deleted = PROMISES["X7"].leaves_out(Exemption.DELETED_RECORDS)
-    reads: dict[tuple[str, str, int, str | None], list[GroupReadOperation]] = defaultdict(list)
+    reads: dict[GroupSource, list[GroupReadOperation]] = defaultdict(list)
     for transaction in facts.sent():
         if _is_committed(facts, transaction):
             for read in transaction.reads:
-                reads[read.group_id, read.topic, read.partition, read.topic_id].append(read)
-    others = list(outside_transactions(facts, cluster.memberships))
-    for key, found in reads.items():
-        group, topic, partition, topic_id = key
+                reads[group_source(read)].append(read)
+    outside: dict[GroupSource, list[GroupReadOperation]] = defaultdict(list)
+    for read in outside_transactions(facts, cluster.memberships):
+        outside[group_source(read)].append(read)
+    for source, found in reads.items():
+        group, topic, partition, topic_id = source
         if skips_deleted_topics and topic_id in cluster.deleted_topics:
             continue
         found.sort(key=lambda read: read.position)
@@ -45,10 +47,9 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
                             f"{read.operation_id}, and both are committed",
                         )
         passed = max(found[0].position, facts.deleted_below(found[0]) if skips_deleted else 0)
-        outside = [read for read in others if (read.group_id, read.topic, read.partition, read.topic_id) == key]
         for read in found:
             for offset in facts.acked_offsets(read, passed, read.position):
-                if any(each.position <= offset < each.next_position for each in outside):
+                if any(each.position <= offset < each.next_position for each in outside[source]):
                     continue
                 yield Finding(
                     offset,

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.facts.group_positions import Positions
 from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
 
 
@@ -15,7 +14,7 @@ from laststand.emulator.verification.rules.check import Evidence, Finding, Premi
     premises={Premise.POSITION_COMMITTED},
 )
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
-    for read in Positions(cluster.transactions, cluster.memberships).reads():
+    for read in cluster.committed_positions.reads():
         operation = read.operation
         known = read.earlier | read.possible
         went_back = operation.committed == operation.position < max(read.earlier, default=-1)  # judged by X9

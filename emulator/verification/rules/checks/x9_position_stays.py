@@ -3,14 +3,10 @@
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from laststand.emulator.core.history import GroupReadOperation
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.facts.group_positions import Positions, first_reads
+from laststand.emulator.verification.facts.group_positions import GroupSource, Positions, first_reads, group_source
 from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
-
-_Place = tuple[str, str, int, str | None]
-"""A partition as a group reads it, of one topic of that name: group, topic, partition, topic id."""
 
 
 @cluster_check(
@@ -23,7 +19,7 @@ _Place = tuple[str, str, int, str | None]
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     skips_deleted_topics = PROMISES["X9"].leaves_out(Exemption.DELETED_TOPICS)
     skips_deleted = PROMISES["X9"].leaves_out(Exemption.DELETED_RECORDS)
-    positions = Positions(cluster.transactions, cluster.memberships)
+    positions = cluster.committed_positions
     for read in positions.reads():
         operation = read.operation
         if not read.is_elsewhere or read.expected is None or (skips_deleted_topics and read.is_in_another_topic):
@@ -64,16 +60,16 @@ def _written_behind(cluster: ClusterFacts, positions: Positions, *, skips_delete
     """Yields each read above acknowledged records that the group never received: the log was cut and written again."""
     facts = cluster.transactions
     of_members = deque(sorted(cluster.memberships.reads, key=lambda each: each.index))
-    given: dict[_Place, set[int]] = {}
-    first: dict[_Place, int] = {}
+    given: dict[GroupSource, set[int]] = {}
+    first: dict[GroupSource, int] = {}
     reported: set[tuple[str, str]] = set()
     for read in positions.reads():
         operation = read.operation
         while of_members and of_members[0].index < operation.index:
             member = of_members.popleft()
-            first.setdefault(_place(member), member.position)
-            given.setdefault(_place(member), set()).update(batch.crc for batch in member.batches)
-        key = _place(operation)
+            first.setdefault(group_source(member), member.position)
+            given.setdefault(group_source(member), set()).update(batch.crc for batch in member.batches)
+        key = group_source(operation)
         begins = first.setdefault(key, operation.position)
         crcs = given.setdefault(key, set())
         start = facts.deleted_below(operation) if skips_deleted else 0
@@ -91,10 +87,6 @@ def _written_behind(cluster: ClusterFacts, positions: Positions, *, skips_delete
                 f"{operation.group_id} goes on at {operation.position} in {operation.topic}-{operation.partition}, in "
                 f"other records than those that it had read: it leaves out {_counted(sorted(left_out))}",
             )
-
-
-def _place(read: GroupReadOperation) -> _Place:
-    return read.group_id, read.topic, read.partition, read.topic_id
 
 
 def _counted(offsets: Sequence[int]) -> str:
